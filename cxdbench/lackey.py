@@ -1,8 +1,9 @@
-"""Valgrind lackey's text (`valgrind --tool=lackey --trace-mem=yes --log-file=FILE`) to unit numbers, in Numba.
+"""Valgrind lackey's text (--tool=lackey --trace-mem=yes --log-file=FILE) to unit numbers, in Numba.
 
-A unit is a page (shift 12) or a CPU-cache line (shift 6). ` L address,size` reads, ` S` writes, ` M` reads and then
-writes, and each touches every unit that it overlaps; `I` lines (instruction fetches) and valgrind's own `==` and `--`
-lines are skipped. Addresses are hexadecimal, sizes decimal. Lackey runs one thread at a time and does not name it.
+A unit is a page (shift 12) or a CPU-cache line (shift 6). ` L address,size` reads, ` S` writes, ` M`
+reads and then writes, and each touches every unit that it overlaps; `I` lines (instruction fetches) and
+valgrind's own `==` and `--` lines are skipped. Addresses are hexadecimal, sizes decimal. Lackey runs one
+thread at a time and does not name it.
 """
 from __future__ import annotations
 
@@ -25,8 +26,8 @@ DONE, FULL, BAD = 0, 1, 2
 def _parse(text, at, end, line, shift, units, writes):
     """Parse whole lines of `text` from `at`: (status, where it stopped, lines read so far, units written).
 
-    DONE: everything up to `end`, or to the last newline before it. FULL: the output wants emptying. BAD: a line that
-    is not lackey's begins there.
+    DONE: everything up to `end`, or to the last newline before it. FULL: the output wants emptying. BAD: a
+    line that is not lackey's begins there.
     """
     count = np.int64(0)
     room = len(units) - 2 * ((MAX_SIZE >> shift) + 2)
@@ -117,8 +118,8 @@ def read_units(path: str | Path, shift: int = PAGE_SHIFT) -> Iterator[tuple[np.n
                     yield units[:count].copy(), writes[:count].copy()
             if status == BAD:
                 shown = data[at:at + 60].split(b"\n")[0].decode("utf-8", "replace")
-                raise ValueError(f"line {line + 1} is {shown!r}: not a line of valgrind lackey's (truncated, or mixed "
-                                 "with the program's output? record with --log-file)")
+                raise ValueError(f"line {line + 1} is {shown!r}: not a line of valgrind lackey's "
+                                 "(truncated, or mixed with the program's output? record with --log-file)")
             if not block:
                 return
             rest = data[at:]

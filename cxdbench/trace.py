@@ -1,11 +1,12 @@
 """Recorded accesses: `read_trace` turns a file into `Accesses`, arrays of pages, threads and writes.
 
-Formats, told apart by content: Parquet; CSV with a header line; valgrind lackey text. Columns: `page` (page numbers of
-4 KiB from the start of the device, kept as they are) or `address` (bytes, see below), and optionally `thread` (any
-whole numbers) and `is_write` (true/false or 1/0).
+Formats, told apart by content: Parquet; CSV with a header line; valgrind lackey text. Columns: `page`
+(numbers of 4 KiB pages from the start of the device, kept as they are) or `address` (bytes, see below),
+and optionally `thread` (any whole numbers) and `is_write` (true/false or 1/0).
 
-Byte addresses are sparse (heap, stack, mappings), a device is not: page = address // 4096, and the pages touched are
-renumbered 0, 1, 2 … in address order. Neighbours stay neighbours; gaps between mappings vanish. `note` says so.
+Byte addresses are sparse (heap, stack, mappings), a device is not: page = address // 4096, and the pages
+touched are renumbered 0, 1, 2 ... in address order. Neighbours stay neighbours; gaps between mappings
+vanish. `note` says so.
 """
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ SNIFF_BYTES = 1 << 16
 
 @dataclass(frozen=True, eq=False)
 class Accesses:
-    """`pages` uint32[n], `thread` uint16[n] in 0 … threads-1, `writes` bool[n], in the order recorded."""
+    """`pages` uint32[n], `thread` uint16[n] in 0 to threads-1, `writes` bool[n], in the order recorded."""
 
     pages: np.ndarray
     thread: np.ndarray
@@ -34,7 +35,7 @@ class Accesses:
 
     @classmethod
     def from_arrays(cls, pages, thread=None, writes=None, note: str = "") -> Accesses:
-        """Check and narrow. Threads are renumbered 0 … T-1 in order of their numbers. Raises ConfigError."""
+        """Check and narrow. Threads are renumbered 0 to T-1 in order of their numbers. Raises ConfigError."""
         pages = _whole(pages, "pages")
         if len(pages) == 0:
             raise ConfigError("Trace.pages is empty: give at least one access")
@@ -43,7 +44,8 @@ class Accesses:
         writes = np.zeros(len(pages), np.bool_) if writes is None else _whole(writes, "writes")
         for name, column in (("thread", thread), ("writes", writes)):
             if len(column) != len(pages):
-                raise ConfigError(f"Trace.{name} has {len(column)} entries: it must have as many as pages, {len(pages)}")
+                raise ConfigError(f"Trace.{name} has {len(column)} entries: it must have as many as pages, "
+                                  f"{len(pages)}")
         _within(thread, "thread", 0, 2**63 - 1)
         _within(writes, "writes", 0, 1)
         numbers, thread = _dense(thread)
@@ -66,7 +68,7 @@ class Accesses:
 
 
 def read_trace(path: str | Path) -> Accesses:
-    """Read a Parquet, CSV or lackey file. Raises ConfigError: one sentence that names the file and its fault."""
+    """Read a Parquet, CSV or lackey file. Raises ConfigError: one sentence naming the file and its fault."""
     try:
         kind = _sniff(Path(path))
         accesses = _from_lackey(path) if kind == "lackey" else _from_columns(*_READERS[kind](path))
@@ -98,8 +100,8 @@ def _sniff(path: Path) -> str:
             return "csv"
         shown = line[:60].decode("utf-8", "replace")
         if all(name.strip().lstrip("-").isdigit() for name in names):
-            raise ConfigError(f"the first line is {shown!r}: a CSV needs a header line with page or address, and may "
-                              "have thread and is_write")
+            raise ConfigError(f"the first line is {shown!r}: a CSV needs a header line with page or "
+                              "address, and may have thread and is_write")
         raise ConfigError(f"the first line is {shown!r}: {wanted}; a CSV's columns are {', '.join(COLUMNS)}")
     raise ConfigError(f"the file holds no accesses; {wanted}")
 
@@ -171,14 +173,16 @@ def _read_parquet(path: str | Path) -> tuple[dict[str, np.ndarray], list[str]]:
         _check_columns(names)
         table = parquet.read_table(path)
     except (pa.ArrowException, OSError) as error:
-        raise ConfigError(f"the Parquet file is truncated or damaged ({str(error).splitlines()[0][:100]})") from None
+        reason = str(error).splitlines()[0][:100]
+        raise ConfigError(f"the Parquet file is truncated or damaged ({reason})") from None
     for name in names:
         column = table[name]
         if column.null_count:
             raise ConfigError(f"column {name!r} has {column.null_count} missing values: it must have none")
-        if not (pa.types.is_integer(column.type) or name == "is_write" and pa.types.is_boolean(column.type)):
+        flag = name == "is_write"
+        if not (pa.types.is_integer(column.type) or (flag and pa.types.is_boolean(column.type))):
             raise ConfigError(f"column {name!r} holds {column.type}: it must hold "
-                              + ("true and false, or 1 and 0" if name == "is_write" else "whole numbers"))
+                              + ("true and false, or 1 and 0" if flag else "whole numbers"))
     return {name: table[name].to_numpy() for name in names}, names
 
 
@@ -202,21 +206,23 @@ def _from_columns(columns: dict[str, np.ndarray], names: list[str]) -> Accesses:
 
 
 def _check_addresses(addresses: np.ndarray) -> None:
-    """Page numbers under the name address: their low bits are all equally common, those of byte addresses are not."""
+    """Page numbers under the name address: all low bits are equally common in them, unlike in bytes."""
     different = _dense(addresses)[0]
     aligned = np.count_nonzero(different % 8 == 0) / len(different)
     if len(different) >= 256 and aligned < 1 / 6:
-        raise ConfigError(f"only {aligned:.0%} of the {len(different)} addresses are multiples of 8, as if they were page "
-                          "numbers: name the column page if they are; if they are bytes, round each down to its line "
-                          "of 64 B, which is what a device sees")
+        raise ConfigError(f"only {aligned:.0%} of the {len(different)} addresses are multiples of 8, as if they "
+                          "were page numbers: name the column page if they are; if they are bytes, round each "
+                          "down to its line of 64 B, which is what a device sees")
 
 
 def _check_pages(pages: np.ndarray) -> None:
     """Byte addresses under the name page: beyond any device, or all multiples of 4096."""
     if pages.max() >= MAX_PAGES:
-        raise ConfigError(f"page {pages.max()} is beyond {MAX_PAGES - 1}: if the column holds bytes, name it address")
+        raise ConfigError(f"page {pages.max()} is beyond {MAX_PAGES - 1}: if the column holds bytes, name it "
+                          "address")
     if int(np.bitwise_or.reduce(pages)) % PAGE_BYTES == 0 and pages.max() > pages.min():
-        raise ConfigError(f"every page is a multiple of {PAGE_BYTES}, as if they were bytes: name the column address")
+        raise ConfigError(f"every page is a multiple of {PAGE_BYTES}, as if they were bytes: name the column "
+                          "address")
 
 
 def _from_lackey(path: str | Path) -> Accesses:
@@ -239,7 +245,7 @@ def _renumber(pages: np.ndarray) -> tuple[np.ndarray, str]:
 
 
 def _dense(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The different values, rising, and each entry's position among them (by hashing: sorting all is far slower)."""
+    """The different values, rising, and each entry's place among them; by hashing, as sorting is slow."""
     import pandas as pd
     codes, numbers = pd.factorize(values, sort=True)
     return np.asarray(numbers), codes
@@ -247,9 +253,9 @@ def _dense(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def _whole(values, name: str) -> np.ndarray:
     column = np.asarray(values)
-    if column.ndim != 1 or column.size and column.dtype.kind not in "iub":
-        raise ConfigError(f"Trace.{name} is {column.dtype} of shape {column.shape}: it must be a flat array of whole "
-                          "numbers")
+    if column.ndim != 1 or (column.size and column.dtype.kind not in "iub"):
+        raise ConfigError(f"Trace.{name} is {column.dtype} of shape {column.shape}: it must be a flat "
+                          "array of whole numbers")
     return column
 
 
