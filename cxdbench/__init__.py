@@ -1,0 +1,31 @@
+"""cxdbench: see, in a notebook, what a CXL-SSD does to a workload.
+
+`run` takes a `Device` and a workload (`Chase`, `Zipf`, `Trace`) to a labelled Dataset; `plot`, `sweep` and `explore`
+start from there. Names are loaded when first used, so that importing the package is quick.
+"""
+from importlib import import_module
+
+_HOME = {
+    "Device": "device", "Nand": "device", "ConfigError": "device",
+    "Chase": "workload", "Zipf": "workload", "Trace": "workload",
+    "run": "run", "Control": "control", "Cancelled": "control",
+    "check": "result", "event_log": "result", "open_result": "result", "save_result": "result",
+    "summary": "summary", "sweep": "sweep", "explore": "explorer",
+}
+_MODULES = ("plot", "report")
+__all__ = [*_HOME, *_MODULES]
+
+
+def __getattr__(name: str):
+    if name in _HOME:
+        value = getattr(import_module(f"cxdbench.{_HOME[name]}"), name)
+    elif name in _MODULES:
+        value = import_module(f"cxdbench.{name}")
+    else:
+        raise AttributeError(f"module 'cxdbench' has no attribute {name!r}; it has: {', '.join(sorted(__all__))}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,360 @@
+"""What can be set on a CXL-SSD: Device, its NAND, its policies, its semantics, and the path a miss takes.
+
+Frozen pydantic models. Times carry their unit in the field's name; a page is 4 KiB. Every model converts to
+JSON and back without loss, `with_` changes fields by dotted name, and bad input raises ConfigError: one sentence
+a fault that names the field, the value and what is allowed.
+"""
+from __future__ import annotations
+
+import tomllib
+from functools import cache
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+from cxdbench._data import data_path
+
+PAGE_BYTES = 4096
+GIB_PAGES = 2**30 // PAGE_BYTES
+
+Us = Annotated[float, Field(ge=0, le=1e6, allow_inf_nan=False)]
+Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+
+
+class ConfigError(ValueError):
+    """A setting is out of range, unknown or contradictory; the message names field, value and what is allowed."""
+
+
+def _allowed(error: dict) -> str:
+    ctx, kind = error.get("ctx", {}), error["type"]
+    if kind == "extra_forbidden":
+        return "there is no such field"
+    if kind == "missing":
+        return "it must be given"
+    if kind == "value_error":
+        return str(ctx.get("error", error["msg"]))
+    if kind in ("literal_error", "enum"):
+        return "allowed: " + str(ctx["expected"])
+    bounds = {"greater_than_equal": "at least {ge}", "greater_than": "more than {gt}",
+              "less_than_equal": "at most {le}", "less_than": "less than {lt}"}
+    if kind in bounds:
+        return "must be " + bounds[kind].format(**ctx)
+    return error["msg"][0].lower() + error["msg"][1:]
+
+
+_UNION_TAGS = {"function-before", "function-after", "function-wrap", "float", "int", "str", "constrained-float"}
+
+
+def explain(title: str, error: ValidationError) -> str:
+    """One clear sentence for each fault in a pydantic error, union branches merged, joined by '; '."""
+    faults: dict[str, tuple[Any, list[str]]] = {}
+    for e in error.errors():
+        loc = [str(p) for p in e["loc"] if not any(str(p).startswith(t) for t in ("function-", "constrained-"))]
+        loc = [p for p in loc if p not in _UNION_TAGS and not p.startswith(("tuple[", "literal["))]
+        name = ".".join([title, *loc])
+        faults.setdefault(name, (e["input"], []))[1].append(_allowed(e))
+    return "; ".join(f"{name} is {_short(value)}: {', or '.join(dict.fromkeys(why))}"
+                     for name, (value, why) in faults.items())
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+class Settings(BaseModel):
+    """Base of all that can be set: frozen, no unknown fields, ConfigError on bad input, dotted `with_`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    def __init__(self, **data: Any) -> None:
+        try:
+            super().__init__(**data)
+        except ValidationError as error:
+            raise ConfigError(explain(type(self).__name__, error)) from None
+
+    def with_(self, changes: dict[str, Any] | None = None, /, **more: Any) -> Self:
+        """A copy with fields changed by (dotted) name: `with_(eviction="clock", **{"nand.read_us": 25})`."""
+        data = self.model_dump()
+        for name, value in {**(changes or {}), **more}.items():
+            *groups, last = name.split(".")
+            node, model = data, type(self)
+            for depth, key in enumerate(groups):
+                if key not in node or not isinstance(node[key], dict):
+                    raise ConfigError(f"{type(self).__name__}.{name} is {_short(value)}: "
+                                      f"there is no group {'.'.join(groups[:depth + 1])!r}")
+                node = node[key]
+            if isinstance(value, BaseModel):
+                value = value.model_dump()
+            if not groups and last not in model.model_fields:
+                raise ConfigError(f"{type(self).__name__}.{name} is {_short(value)}: there is no such field")
+            node[last] = value
+        return type(self)(**data)
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Read what `model_dump_json` wrote; raises ConfigError where it does not fit."""
+        try:
+            return cls.model_validate_json(text)
+        except ValidationError as error:
+            raise ConfigError(explain(cls.__name__, error)) from None
+
+
+PageTimes = Us | Annotated[tuple[Us, ...], Field(min_length=1, max_length=16)]
+
+
+class Nand(Settings):
+    """NAND array timing, microseconds. Dies = channels x ways; page p lives on die p mod dies, channel p mod channels.
+
+    `read_us` (t_R) and `program_us` (t_PROG) are one time, or one per page type of a multi-bit cell, in which
+    case page p is of type (p // dies) mod types. A block of `pages_per_block` pages is erased (t_BERS) on its die
+    after every `pages_per_block` programs there: garbage collection that finds no valid page (write amplification 1).
+    """
+
+    read_us: PageTimes = 3.0
+    program_us: PageTimes = 100.0
+    erase_us: Us = 1000.0
+    channels: int = Field(8, ge=1, le=64)
+    ways: int = Field(16, ge=1, le=64)
+    transfer_us: Us = Field(3.2, description="channel time of one 4 KiB page")
+    channel_model: Literal["event", "slotted", "none"] = "event"
+    pages_per_block: int = Field(256, ge=1, le=1 << 20)
+
+    @classmethod
+    def named(cls, name: str) -> Nand:
+        """A profile of data/nand.toml, each with its source; ConfigError lists the names there are."""
+        entry = _entry("nand.toml", "NAND profile", name)
+        return cls(**{k: v for k, v in entry.items() if k in cls.model_fields})
+
+    @property
+    def dies(self) -> int:
+        return self.channels * self.ways
+
+
+class Eviction(Settings):
+    """Which cached page gives up its frame. `protect` is LIFO's: its newest pages are never the victim."""
+
+    kind: Literal["fifo", "lifo", "clock", "lru"] = "fifo"
+    protect: int = Field(1024, ge=0, le=1 << 24)
+
+
+class Prefetch(Settings):
+    """Next-N prefetch: a demand fill asks for the `pages` pages behind it, in the background; 0 is off."""
+
+    kind: Literal["next_n"] = "next_n"
+    pages: int = Field(0, ge=0, le=256)
+    start_delay_us: Us = Field(10.0, description="from the push to the worker's start")
+    push_ns: int = Field(300, ge=0, le=10**6, description="cost of one push, on the faulting thread")
+    queue_pages: int = Field(1024, ge=1, le=1 << 16, description="asked and unfinished at most; more are dropped")
+
+
+class Drain(Settings):
+    """Background eviction. From `high` (share of the cache) down to `low`, `pages` each `period_us`; 0 pages is off.
+
+    `stop` is a level of its own: a drain ends once it is that many pages below the high mark, if that comes
+    before `low`. `pages`, `period_us` and `stop` are absolute and are never scaled with the cache.
+    """
+
+    high: Share = 0.95
+    low: Share = 0.85
+    stop: int | None = Field(None, ge=0, le=1 << 24)
+    pages: int = Field(0, ge=0, le=1 << 20)
+    period_us: float = Field(10_000.0, ge=1, le=1e6, allow_inf_nan=False)
+
+    @model_validator(mode="after")
+    def _order(self) -> Drain:
+        if self.low > self.high:
+            raise ValueError(f"low {self.low} must not be above high {self.high}")
+        return self
+
+
+DRAINS = {"off": {}, "slow": {"pages": 64, "period_us": 10_000.0}, "fast": {"pages": 1024, "period_us": 1_000.0}}
+
+
+class Semantics(Settings):
+    """Where published systems differ without saying so. The defaults are what a real device does.
+
+    unwritten_read: a read of a page never written is charged a NAND read | free | charged a program (Cylon).
+    writeback: a dirty victim's program is charged | free. write_miss: a write miss fetches the page | none.
+    prefetch_timing: a prefetch's NAND read is charged | free. policy_sees: eviction sees all accesses | faults only.
+    """
+
+    unwritten_read: Literal["charge", "free", "program"] = "charge"
+    writeback: Literal["charged", "free"] = "charged"
+    write_miss: Literal["fetch", "sector", "none"] = "fetch"
+    prefetch_timing: Literal["charged", "free"] = "charged"
+    policy_sees: Literal["all", "faults", "accessed_bit"] = "all"
+
+
+Quantiles = Annotated[tuple[Us, Us, Us, Us, Us], Field(description="min, P50, P99, P99.9, P99.99")]
+
+
+class IdealPath(Settings):
+    """A real device: nothing stands between a miss and the NAND."""
+
+    kind: Literal["ideal"] = "ideal"
+
+
+class CxdvirtPath(Settings):
+    """A kernel page fault (CXDVirt). `overhead_us`: quantiles of its cost (min, P50, P99, P99.9, P99.99).
+
+    `serial_us` of it is serial with other misses, in force only when the fault itself evicts.
+    """
+
+    kind: Literal["cxdvirt"] = "cxdvirt"
+    overhead_us: Quantiles = (1.86, 2.2, 2.56, 3.96, 11.5)
+    serial_us: Us = 2.15
+
+    @field_validator("overhead_us")
+    @classmethod
+    def _rising(cls, value: tuple[float, ...]) -> tuple[float, ...]:
+        return _rising(value)
+
+
+class CylonPath(Settings):
+    """A VM exit under a global lock held through the NAND wait (Cylon behind QEMU's lock).
+
+    A miss costs `exit_us`, then the lock, then `rest_us` (quantiles), the NAND, the install; with
+    `refault_probability` it exits once more after an exponential gap of mean `refault_gap_us`. When a holder
+    releases a lock that others wait for, its own next miss may take it first with its thread's probability:
+    `handover_mean` +- `handover_spread` (a lasting difference between threads); else the lock changes hands, which
+    takes `handover_us`. The access after a miss exits again (`second_exit_us`) if it touches the same page.
+    """
+
+    kind: Literal["cylon"] = "cylon"
+    exit_us: Us = 4.15
+    rest_us: Quantiles = (0.99, 1.6, 4.19, 4.19, 4.19)
+    refault_probability: Share = 0.005
+    refault_gap_us: Us = 17.0
+    handover_mean: Share = 0.71
+    handover_spread: Share = 0.165
+    handover_us: Us = 12.0
+    second_exit_us: Us = 4.15
+
+    @field_validator("rest_us")
+    @classmethod
+    def _rising(cls, value: tuple[float, ...]) -> tuple[float, ...]:
+        return _rising(value)
+
+
+def _rising(value: tuple[float, ...]) -> tuple[float, ...]:
+    if list(value) != sorted(value):
+        raise ValueError("quantiles must not fall")
+    return value
+
+
+FaultPath = Annotated[IdealPath | CxdvirtPath | CylonPath, Field(discriminator="kind")]
+
+
+class Device(Settings):
+    """A CXL-SSD: `cache_pages` of DRAM over `capacity_pages` of NAND, 4 KiB each."""
+
+    cache_pages: int = Field(1_258_291, ge=1, le=(1 << 24) - 1)
+    capacity_pages: int = Field(25_165_824, ge=1, le=(1 << 31) - 1)
+    hit_ns: int = Field(139, ge=1, le=10**6)
+    eviction: Eviction = Eviction()
+    prefetch: Prefetch = Prefetch()
+    drain: Drain = Drain()
+    fault_path: FaultPath = IdealPath()
+    semantics: Semantics = Semantics()
+    nand: Nand = Nand()
+    scale: float = Field(1.0, gt=0, allow_inf_nan=False, description="original cache over this one, see scaled()")
+
+    @field_validator("eviction", "fault_path", mode="before")
+    @classmethod
+    def _bare_word(cls, value: Any) -> Any:
+        return {"kind": value} if isinstance(value, str) else value
+
+    @field_validator("prefetch", mode="before")
+    @classmethod
+    def _bare_number(cls, value: Any) -> Any:
+        return {"pages": value} if isinstance(value, int | float) else value
+
+    @field_validator("drain", mode="before")
+    @classmethod
+    def _bare_drain(cls, value: Any) -> Any:
+        if isinstance(value, str):
+            if value not in DRAINS:
+                raise ValueError(f"allowed: {', '.join(DRAINS)}, or a Drain")
+            return DRAINS[value]
+        return {"pages": 0} if value is None else value
+
+    @field_validator("nand", mode="before")
+    @classmethod
+    def _bare_nand(cls, value: Any) -> Any:
+        return Nand.named(value) if isinstance(value, str) else value
+
+    @model_validator(mode="after")
+    def _fits(self) -> Device:
+        if self.capacity_pages < self.cache_pages:
+            raise ValueError(f"capacity_pages {self.capacity_pages} must be at least cache_pages {self.cache_pages}")
+        if self.eviction.kind == "lifo" and self.eviction.protect >= self.cache_pages:
+            raise ValueError(f"eviction.protect {self.eviction.protect} must be less than cache_pages "
+                             f"{self.cache_pages} under lifo")
+        return self
+
+    @classmethod
+    def named(cls, name: str) -> Device:
+        """A preset of data/devices.toml; ConfigError lists the names there are."""
+        entry = _entry("devices.toml", "device", name)
+        return cls(**{k: v for k, v in entry.items() if k in cls.model_fields})
+
+    def scaled(self, cache_pages: int) -> Device:
+        """The device with its cache set to `cache_pages` and its capacity shrunk alike; `scale` records the factor."""
+        factor = self.cache_pages / max(1, cache_pages)
+        capacity = max(cache_pages, round(self.capacity_pages / factor))
+        return self.with_(cache_pages=cache_pages, capacity_pages=capacity, scale=self.scale * factor)
+
+    def configured_ns(self) -> float:
+        """t_R plus the page's transfer on an idle device, ns; the mean over page types."""
+        return sum(read_types_ns(self.nand)) / len(read_types_ns(self.nand)) + ns(self.nand.transfer_us)
+
+
+def ns(us: float) -> int:
+    """Microseconds to whole nanoseconds."""
+    return round(us * 1000)
+
+
+def read_types_ns(nand: Nand) -> list[int]:
+    return [ns(u) for u in (nand.read_us if isinstance(nand.read_us, tuple) else (nand.read_us,))]
+
+
+def program_types_ns(nand: Nand) -> list[int]:
+    return [ns(u) for u in (nand.program_us if isinstance(nand.program_us, tuple) else (nand.program_us,))]
+
+
+@cache
+def _table(file: str) -> dict[str, dict]:
+    return tomllib.loads(data_path(file).read_text(encoding="utf-8"))
+
+
+def names(file: Literal["nand.toml", "devices.toml"]) -> list[str]:
+    """The entries of a table in data/."""
+    return list(_table(file))
+
+
+def source(file: Literal["nand.toml", "devices.toml"], name: str) -> str:
+    """Where an entry's numbers come from."""
+    return _entry(file, "entry", name)["source"]
+
+
+def _entry(file: str, what: str, name: str) -> dict:
+    table = _table(file)
+    if name not in table:
+        raise ConfigError(f"{what} {name!r} is unknown: allowed: {', '.join(table)}")
+    return table[name]
+
+
+def fitted_constants(device: Device) -> dict[str, str]:
+    """Dotted names of the constants in use on `device` that were fitted, not measured, and to what."""
+    found = {}
+    for entry in _table("devices.toml").values():
+        for dotted, why in entry.get("fitted", {}).items():
+            group, field = dotted.split(".")
+            ours, theirs = getattr(device, group), entry.get(group, {})
+            theirs = {"kind": theirs} if isinstance(theirs, str) else theirs
+            if group == "fault_path" and ours.kind != theirs.get("kind"):
+                continue
+            if hasattr(ours, field):
+                found[dotted] = f"{getattr(ours, field)}: {why}"
+    return found
