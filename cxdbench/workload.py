@@ -26,7 +26,9 @@ class Workload(Settings):
 
     warmup: untimed accesses of all threads before the timed part, or "auto": until the cache has filled and turned
     over once, or one pass of the working set, whichever is longer. start: cold skips the warm-up and finds an empty
-    cache. prepare: "written" writes every page of the working set once, untimed, before the warm-up.
+    cache. prepare: "written" writes every page of the working set once, untimed, before the warm-up; "clean" finds a
+    device on which nothing was ever written (a chase's nodes and a store's records are written before they are read,
+    so written is their default).
     think_ns: time between a thread's accesses, not part of any latency.
     """
 
@@ -45,6 +47,7 @@ class Chase(Workload):
     draws). Threads own equal private shares of the working set, or walk one `shared` set from evenly spaced starts.
     """
 
+    prepare: Literal["clean", "written"] = "written"
     wss: Wss = 2.5
     threads: Threads = 8
     pattern: Literal["sequential", "cycle", "random"] = "cycle"
@@ -70,6 +73,7 @@ class Zipf(Workload):
     `scramble` scatters the ranks over the set (as YCSB does); without it the hottest page comes first.
     """
 
+    prepare: Literal["clean", "written"] = "written"
     wss: Wss = 2.5
     threads: Threads = 8
     skew: float = Field(0.99, ge=0, le=4, allow_inf_nan=False)
