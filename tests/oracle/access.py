@@ -4,8 +4,8 @@ from collections import Counter
 
 from .background import ask_for_prefetches
 from .draws import FAULT, exponential_knots, quantile_knots, threshold
-from .machine import CACHED, EVICTING, LOADING, NOT_CACHED, Machine, Page
-from .schedule import SLEEP, Actor, afresh, at
+from .machine import EVICTING, LOADING, NOT_CACHED, Machine, Page
+from .schedule import SLEEP, Actor, at
 
 
 class Access:
@@ -46,7 +46,7 @@ class Access:
         assert outcome == "hit" or sum(self.stages.values()) == latency
         charged = modelled_ns is not None
         m.finished.append((outcome, latency, dict(+self.stages),
-                           latency - int(m.device.configured_ns()) if charged else None,
+                           latency - m.nand.configured_ns(self.page.number) if charged else None,
                            latency - modelled_ns if charged else None))
         m.by_thread[outcome][self.t] += 1
         m.by_thread["sum_ns"][self.t] += latency
@@ -56,7 +56,6 @@ class Access:
         m, page, path = self.m, self.page, self.m.device.fault_path
         m.move(page, LOADING)
         m.log_event(self.t, page.number, "fill")
-        m.counters["fills"] += 1
         victim = yield from getattr(self, path.kind)(path)
         if victim is not None:
             issued = m.now
@@ -74,7 +73,7 @@ class Access:
         return self.finish("miss", m.now + delay, ready - issued if reason == "charged" else None)
 
     def frame(self):
-        """A frame for the page: (whether it cost a victim, the victim if a program must end before it is gone)."""
+        """Take a frame: (whether it cost a victim, the victim if a program must end before it is gone)."""
         m = self.m
         while m.free == 0 and not m.policy.queue:
             retry = m.schedule.next_of_others(self.actor) + 1

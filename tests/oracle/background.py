@@ -52,7 +52,7 @@ def _load(m: Machine, page: Page):
             yield at(m.program(victim, -1))
             m.move(victim, NOT_CACHED)
     ready, _, reason = m.read_step(page, -1, writes=False)
-    m.counters["prefetch_" + reason] += 1
+    m.counters["prefetch_charged" if reason == "charged" else "prefetch_uncharged"] += 1
     yield at(ready)
     m.install(page, -1, writes=False)
 

@@ -1,11 +1,13 @@
-"""The page's "Numbers": splitmix64, thresholds, draws from quantile knots, and where a thread's next address is."""
+"""The page's "Numbers": splitmix64, thresholds, draws from quantile knots; and a thread's next address."""
 
-from math import log
+from itertools import pairwise
+from math import log1p
 
 MASK = 2**64 - 1
 GOLDEN = 0x9E3779B97F4A7C15
 ADDRESS, WRITE, FAULT, HANDOVER = range(4)
 QUANTILES = (0, 0.5, 0.99, 0.999, 0.9999, 1)
+EXPONENTIAL = (0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.999, 0.9999, 0.99999, 1)
 
 
 def mix(z: int) -> int:
@@ -29,11 +31,12 @@ class Stream:
         return self.draw() * n >> 32
 
     def happens(self, threshold: int) -> bool:
-        return self.draw() < threshold
+        """What is certain or impossible takes no draw."""
+        return threshold == 2**32 or (threshold > 0 and self.draw() < threshold)
 
     def quantile(self, knots: list[tuple[int, int]]) -> int:
         draw = self.draw()
-        for (u0, v0), (u1, v1) in zip(knots, knots[1:], strict=False):
+        for (u0, v0), (u1, v1) in pairwise(knots):
             if u0 <= draw < u1:
                 return v0 + (v1 - v0) * (draw - u0) // (u1 - u0)
         raise AssertionError(f"{draw} is outside the knots")
@@ -49,15 +52,17 @@ def quantile_knots(values_us) -> list[tuple[int, int]]:
 
 
 def exponential_knots(mean_us: float) -> list[tuple[int, int]]:
-    return quantile_knots([-mean_us * log(1 - u) for u in QUANTILES[:-1]])
+    values = [round(-mean_us * 1000 * log1p(-u)) for u in EXPONENTIAL[:-1]]
+    return list(zip(map(threshold, EXPONENTIAL), [*values, values[-1]], strict=True))
 
 
 class Addresses:
-    """One thread's walk: `next()` is (page, what a trace says of writing); the position outlives the phases."""
+    """One thread's walk: `next()` is (page, whether a trace writes it); the position outlives the phases."""
 
     def __init__(self, inputs, t: int, stream: Stream):
         self.inputs, self.stream = inputs, stream
-        self.first, self.length, self.position = (int(x[t]) for x in (inputs.first, inputs.length, inputs.start))
+        self.first, self.length = int(inputs.first[t]), int(inputs.length[t])
+        self.position = int(inputs.start[t])
 
     def next(self) -> tuple[int, bool]:
         inputs = self.inputs

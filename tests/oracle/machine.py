@@ -23,9 +23,9 @@ class Page:
 
 @dataclass
 class OracleResult:
-    """Of the timed part. `log`: (t_ns, thread, page, kind). `finished`, an item an access: (outcome, latency_ns,
-    stages, excess_ns, residual_ns), the last two None unless a NAND read was charged. `counters` by name;
-    `transitions` by (from, to); the rest lists by thread."""
+    """Of the timed part. `log`: (t_ns, thread, page, kind). `finished`, an item an access: (outcome,
+    latency_ns, stages, excess_ns, residual_ns), the last two None unless a NAND read was charged.
+    `counters` by name; `transitions` by (from, to); the rest lists by thread."""
 
     log: list[tuple[int, int, int, str]]
     finished: list[tuple]
@@ -55,7 +55,8 @@ class Machine:
         self.addresses = [Addresses(inputs, t, self.streams[t][ADDRESS]) for t in range(self.threads)]
         self.again: list[Page | None] = [None] * self.threads
         self.serial_free = 0
-        self.lock = Lock(self.schedule, round(getattr(device.fault_path, "handover_us", 0) * 1000), self._stays)
+        handover_us = getattr(device.fault_path, "handover_us", 0)
+        self.lock = Lock(self.schedule, round(handover_us * 1000), self._stays)
         self.unfinished_prefetches = 0
         self.draining = False
         self.running = 0
@@ -74,11 +75,12 @@ class Machine:
 
     def result(self) -> OracleResult:
         assert all(page.state in (NOT_CACHED, CACHED) for page in self.pages.values())
-        counters = self.counters + Counter(unseen=sum(page.open_fate for page in self.pages.values()))
+        counters = self.counters + Counter(prefetch_unseen=sum(page.open_fate for page in self.pages.values()))
         return OracleResult(
             self.log, self.finished, counters, self.transitions,
             *(self.by_thread[name] for name in ("hit", "miss", "waited", "sum_ns")),
-            [clock - self.t0 for clock in self.clock], self.resident_start, len(self.policy.queue), self.phases)
+            run_ns=[clock - self.t0 for clock in self.clock], phases=self.phases,
+            resident_start=self.resident_start, resident_end=len(self.policy.queue))
 
     @property
     def now(self) -> int:
@@ -102,10 +104,10 @@ class Machine:
     def settle_fate(self, page: Page, fate: str) -> None:
         if page.open_fate:
             page.open_fate = False
-            self.counters[fate] += 1
+            self.counters["prefetch_" + fate] += 1
 
     def evict(self, victim: Page, thread: int) -> bool:
-        """Take `victim`, already out of the queue, from the cache. Whether a program must end before it is."""
+        """Take `victim`, out of the queue, from the cache. Whether it stays until a program ends."""
         self.evictions_ever += 1
         self.settle_fate(victim, "wasted")
         kind = "evict_dirty" if victim.dirty else "evict_clean"
@@ -127,7 +129,7 @@ class Machine:
         """(ready, stages, how it was counted)."""
         semantics, name = self.device.semantics, page.number
         if thread < 0 and semantics.prefetch_timing == "free":
-            return self.now, {}, "uncharged"
+            return self.now, {}, "uncharged_prefetch"
         if writes and semantics.write_miss == "none":
             return self.now, {}, "uncharged_write"
         if not page.written and semantics.unwritten_read == "free":
@@ -140,6 +142,7 @@ class Machine:
         return *self.nand.read(self.now, name), "charged"
 
     def install(self, page: Page, thread: int, writes: bool) -> None:
+        self.counters["fills"] += 1
         self.policy.install(page.number)
         self.log_event(thread, page.number, "install")
         self.move(page, CACHED)

@@ -38,7 +38,7 @@ class Channel:
 
 
 class Nand:
-    """`read` and `program` take the time now and answer when things end; `log(page, kind)` hears of programs."""
+    """`read` and `program` take the time now and answer when it ends; `log(thread, page, kind)` hears."""
 
     def __init__(self, nand, log):
         self.log = log
@@ -54,6 +54,10 @@ class Nand:
 
     def _of_type(self, page: int, times: list[int]) -> int:
         return times[page // self.dies % len(times)]
+
+    def configured_ns(self, page: int) -> int:
+        """An idle device's time for a read of `page`."""
+        return self._of_type(page, self.read_ns) + self.transfer_ns
 
     def read(self, now: int, page: int) -> tuple[int, dict[str, int]]:
         """(ready, stages)."""

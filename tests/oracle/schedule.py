@@ -1,4 +1,4 @@
-"""The page's "Actors and order": whose event is next. An actor is a generator that yields what it waits for."""
+"""The page's "Actors and order": whose event is next. An actor is a generator that yields its waits."""
 
 from collections.abc import Generator
 from itertools import count
@@ -63,7 +63,7 @@ class Lock:
         self.waiters: list[Actor] = []
 
     def ask(self, x: Actor) -> bool:
-        """Whether x has it at once; if not, x sleeps and has it when it wakes, which it then says (`woke`)."""
+        """Whether x has it at once; if not, x sleeps, has it when it wakes, and then calls `woke`."""
         if self.kept_for is x:
             self.schedule.cancel(self.designated)
             self.waiters.insert(0, self.designated)

@@ -1,0 +1,158 @@
+"""The model equals the plain-Python oracle on random small cases: the log event for event, and all it counts."""
+
+import json
+from collections import Counter
+
+import numpy as np
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from cxdbench.bins import bins_of
+from cxdbench.device import Device
+from cxdbench.model.inputs import prepare
+from cxdbench.result import COUNTERS, OUTCOMES, STAGES, event_log
+from cxdbench.run import run
+from cxdbench.workload import Chase, Trace, Zipf
+
+from .oracle import simulate
+
+NAMES = {"hit": "hit", "miss": "miss", "waited": "wait"}  # of outcomes, here and in a Dataset
+CAPACITY = 64
+
+# Times that meet: a few round ones, so that many events fall on one time, and zero.
+few_us = st.sampled_from([0, 0.5, 1, 2, 3.2, 5, 12.5])
+times = few_us | st.lists(few_us, min_size=1, max_size=4)
+rising = st.lists(few_us, min_size=5, max_size=5).map(sorted).map(tuple)
+share = st.sampled_from([0, 0.2, 0.5, 0.8, 1])
+
+nands = st.fixed_dictionaries({
+    "read_us": times, "program_us": times, "erase_us": st.sampled_from([0, 5, 30]), "transfer_us": few_us,
+    "channels": st.sampled_from([1, 2, 3]), "ways": st.sampled_from([1, 2, 5]),
+    "channel_model": st.sampled_from(["event", "event", "none"]), "pages_per_block": st.sampled_from([1, 3, 256])})
+
+fault_paths = st.just("ideal") | st.fixed_dictionaries({
+    "kind": st.just("cxdvirt"), "overhead_us": rising, "serial_us": few_us,
+}) | st.fixed_dictionaries({
+    "kind": st.just("cylon"), "exit_us": few_us, "rest_us": rising, "refault_probability": share,
+    "refault_gap_us": few_us, "handover_mean": share, "handover_spread": share, "handover_us": few_us,
+    "second_exit_us": few_us})
+
+semantics = st.fixed_dictionaries({}, optional={
+    "unwritten_read": st.sampled_from(["charge", "free", "program"]), "writeback": st.sampled_from(["charged", "free"]),
+    "write_miss": st.sampled_from(["fetch", "none"]), "prefetch_timing": st.sampled_from(["charged", "free"]),
+    "policy_sees": st.sampled_from(["all", "faults"])})
+
+
+@st.composite
+def devices(draw):
+    cache = draw(st.integers(1, 12))
+    eviction = draw(st.sampled_from(["fifo", "clock", "lru", "lifo"]))
+    if eviction == "lifo":
+        eviction = {"kind": "lifo", "protect": draw(st.integers(0, cache - 1))}
+    levels = sorted(draw(st.tuples(share, share)))
+    return Device(
+        cache_pages=cache, capacity_pages=CAPACITY, hit_ns=draw(st.sampled_from([1, 139, 500])), eviction=eviction,
+        prefetch=draw(st.just({}) | st.fixed_dictionaries({
+            "pages": st.integers(1, 4), "start_delay_us": few_us, "push_ns": st.sampled_from([0, 300, 500]),
+            "queue_pages": st.integers(1, 8)})),
+        drain=draw(st.just({}) | st.fixed_dictionaries({
+            "low": st.just(levels[0]), "high": st.just(levels[1]), "stop": st.none() | st.integers(0, 4),
+            "pages": st.integers(1, 5), "period_us": st.sampled_from([1, 2.5, 10])})),
+        fault_path=draw(fault_paths), semantics=draw(semantics), nand=draw(nands))
+
+
+@st.composite
+def workloads(draw, device):
+    common = {
+        "start": draw(st.sampled_from(["warm", "cold"])), "prepare": draw(st.sampled_from(["clean", "written"])),
+        "warmup": draw(st.just("auto") | st.integers(0, 60)), "seed": draw(st.integers(0, 2**63 - 1)),
+        "think_ns": draw(st.sampled_from([0, 0, 500, 2000]))}
+    kind = draw(st.sampled_from(["chase", "zipf", "trace"]))
+    threads = draw(st.integers(1, 5))
+    if kind == "trace":
+        pages = draw(st.lists(st.integers(0, min(CAPACITY, 3 * device.cache_pages) - 1), min_size=1, max_size=60))
+        flags = st.lists(st.booleans(), min_size=len(pages), max_size=len(pages))
+        thread = st.lists(st.integers(0, threads - 1), min_size=len(pages), max_size=len(pages))
+        return Trace(pages=pages, thread=draw(thread), writes=draw(flags),
+                     accesses=draw(st.none() | st.integers(1, 120)), **common)
+    shared = draw(st.booleans())
+    at_least = 1 if shared else threads
+    pages = draw(st.integers(at_least, max(at_least, 3 * device.cache_pages)))
+    common |= {"wss": pages / device.cache_pages, "threads": threads, "shared": shared, "write_share": draw(share),
+               "accesses": draw(st.integers(1, 120))}
+    if kind == "zipf":
+        return Zipf(skew=draw(st.sampled_from([0, 0.99, 2])), scramble=draw(st.booleans()), **common)
+    return Chase(pattern=draw(st.sampled_from(["sequential", "cycle", "random"])),
+                 node_bytes=draw(st.sampled_from([1024, 4096])), **common)
+
+
+def bins(values) -> np.ndarray:
+    return bins_of(np.array(list(values), np.uint64))
+
+
+def histogram(values) -> dict[int, int]:
+    return dict(sorted(Counter(bins(values).tolist()).items()))
+
+
+def sparse(row) -> dict[int, int]:
+    return {int(b): int(row[b]) for b in np.flatnonzero(row)}
+
+
+def differences(device, workload) -> list[str]:
+    """What the model and the oracle say differently; the first event where their logs part comes first."""
+    result = run(device, workload, log=True)
+    oracle = simulate(device, workload, prepare(device, workload))
+    found = []
+
+    def compare(name, model, oracle):
+        if model != oracle:
+            found.append(f"{name}: model {model}, oracle {oracle}")
+
+    log = [tuple(event) for event in event_log(result).itertuples(index=False, name=None)]
+    for i, (ours, theirs) in enumerate(zip(log, oracle.log, strict=False)):
+        if ours != theirs:
+            found.append(f"log[{i}]: model {ours}, oracle {theirs}, after {oracle.log[max(0, i - 5):i]}")
+            break
+    compare("events", len(log), len(oracle.log))
+    for name in COUNTERS:
+        if not name.startswith("resident"):
+            compare(name, int(result[name]), oracle.counters[name])
+    compare("resident_start", int(result["resident_start"]), oracle.resident_start)
+    compare("resident_end", int(result["resident_end"]), oracle.resident_end)
+    for kind in ("clean", "dirty"):
+        for by in ("foreground", "background"):
+            compare(f"evictions {kind} {by}", int(result["evictions"].sel(kind=kind, by=by)),
+                    oracle.counters[f"evict_{kind}_{by}"])
+    moves = oracle.transitions
+    compare("transitions", result["transitions"].values.tolist(), [
+        moves["NOT_CACHED", "LOADING"], moves["LOADING", "CACHED"],
+        moves["CACHED", "EVICTING"] + moves["CACHED", "NOT_CACHED"],
+        moves["EVICTING", "NOT_CACHED"] + moves["CACHED", "NOT_CACHED"]])
+    for name in ("hits", "misses", "waits", "run_ns", "sum_ns"):
+        compare(f"thread {name}", result[f"thread_{name}"].values.tolist(), list(getattr(oracle, name)))
+
+    for outcome in OUTCOMES:
+        latencies = [f[1] for f in oracle.finished if NAMES[f[0]] == outcome]
+        of = result.sel(outcome=outcome)
+        compare(f"{outcome} latency", sparse(of["latency"].values), histogram(latencies))
+        compare(f"{outcome} sums", [int(of[name]) for name in ("count", "sum_ns", "min_ns", "max_ns")],
+                [len(latencies), sum(latencies), min(latencies, default=0), max(latencies, default=0)])
+    stages = np.zeros(result["stage_sum_ns"].shape, np.int64)
+    for b, (_, _, by_stage, _, _) in zip(bins(f[1] for f in oracle.finished), oracle.finished, strict=True):
+        for stage, ns in by_stage.items():
+            stages[STAGES.index(stage), b] += ns
+    for stage, model, ours in zip(STAGES, result["stage_sum_ns"].values, stages, strict=True):
+        compare(f"stage {stage}", sparse(model), sparse(ours))
+    for at, name in ((3, "excess"), (4, "residual")):
+        values = [f[at] for f in oracle.finished if f[at] is not None]
+        compare(name, [sparse(row) for row in result[name].values],
+                [histogram([-v for v in values if v < 0]), histogram([v for v in values if v >= 0])])
+    return found
+
+
+@settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.data())
+def test_the_model_equals_the_oracle(data):
+    device = data.draw(devices())
+    workload = data.draw(workloads(device))
+    assert not differences(device, workload), json.dumps([device.model_dump(), workload.model_dump(mode="json")])
