@@ -10,7 +10,8 @@ vanish. `note` says so.
 """
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -76,7 +77,8 @@ def read_trace(path: str | Path) -> Accesses:
         raise ConfigError(f"trace {str(path)!r}: {error}") from None
     except OSError as error:
         raise ConfigError(f"trace {str(path)!r} cannot be read: {error.strerror or error}") from None
-    return accesses
+    made = recorded(path)
+    return replace(accesses, note=f"{accesses.note}; recorded: {json.dumps(made)}") if made else accesses
 
 
 def _sniff(path: Path) -> str:
@@ -119,6 +121,14 @@ def _check_columns(names: list[str]) -> None:
         raise ConfigError(f"a column is there twice: {', '.join(names)}")
     if ("page" in names) == ("address" in names):
         raise ConfigError(f"the columns are {', '.join(names)}: give either page or address")
+
+
+def recorded(path: str | Path) -> dict:
+    """How a trace of tools/record_trace.py was made (command, versions, both ratios); empty for any other file."""
+    import pyarrow.parquet as parquet
+    if _sniff(Path(path)) != "parquet":
+        return {}
+    return json.loads((parquet.read_schema(path).metadata or {}).get(b"recorded", b"{}"))
 
 
 def _read_csv(path: str | Path) -> tuple[dict[str, np.ndarray], list[str]]:
@@ -210,9 +220,9 @@ def _check_addresses(addresses: np.ndarray) -> None:
     different = _dense(addresses)[0]
     aligned = np.count_nonzero(different % 8 == 0) / len(different)
     if len(different) >= 256 and aligned < 1 / 6:
-        raise ConfigError(f"only {aligned:.0%} of the {len(different)} addresses are multiples of 8, as if they "
-                          "were page numbers: name the column page if they are; if they are bytes, round each "
-                          "down to its line of 64 B, which is what a device sees")
+        raise ConfigError(f"only {aligned:.0%} of the {len(different)} addresses are multiples of 8, as if "
+                          "they were page numbers: name the column page if they are; if they are bytes, "
+                          "round each down to its line of 64 B, which is what a device sees")
 
 
 def _check_pages(pages: np.ndarray) -> None:
