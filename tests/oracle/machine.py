@@ -75,9 +75,9 @@ class Machine:
 
     def result(self) -> OracleResult:
         assert all(page.state in (NOT_CACHED, CACHED) for page in self.pages.values())
-        counters = self.counters + Counter(prefetch_unseen=sum(page.open_fate for page in self.pages.values()))
+        self.counters["prefetch_unseen"] = sum(page.open_fate for page in self.pages.values())
         return OracleResult(
-            self.log, self.finished, counters, self.transitions,
+            self.log, self.finished, self.counters, self.transitions,
             *(self.by_thread[name] for name in ("hit", "miss", "waited", "sum_ns")),
             run_ns=[clock - self.t0 for clock in self.clock], phases=self.phases,
             resident_start=self.resident_start, resident_end=len(self.policy.queue))
