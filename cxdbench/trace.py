@@ -124,7 +124,7 @@ def _check_columns(names: list[str]) -> None:
 
 
 def recorded(path: str | Path) -> dict:
-    """How a trace of tools/record_trace.py was made (command, versions, both ratios); empty for any other file."""
+    """How tools/record_trace.py made a file (command, versions, both ratios); empty for any other file."""
     import pyarrow.parquet as parquet
     if _sniff(Path(path)) != "parquet":
         return {}

@@ -9,8 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cxdbench import lackey
+from cxdbench._data import data_path
 from cxdbench.device import ConfigError
-from cxdbench.trace import Accesses, read_trace
+from cxdbench.trace import Accesses, read_trace, recorded
 from cxdbench.workload import Trace
 
 row = st.tuples(st.integers(0, 40), st.sampled_from([3, 7, 1000]), st.booleans())
@@ -236,3 +237,25 @@ def test_messages_name_the_file_once(tmp_path):
     with pytest.raises(ConfigError) as caught:
         Trace(path=path).load()
     assert len(re.findall("trace '", str(caught.value))) == 1
+
+
+# The recorded trace
+
+def test_the_shipped_trace_is_what_its_metadata_says():
+    path = data_path("sqlite-orders.parquet")
+    made, got = recorded(path), read_trace(path)
+    assert path.stat().st_size < 2_000_000
+    assert len(got) == made["left"]
+    assert made["left"] / made["accesses"] == pytest.approx(made["left_ratio"], abs=1e-6)
+    assert got.footprint_pages == made["pages"] == int(got.pages.max()) + 1
+    assert got.threads == 1 and 0 < got.writes.mean() < 0.5       # what is written back was fetched
+    assert made["command"] in got.note
+    for figure in (f"{made['accesses']:,}", f"{made['left']:,}", f"{made['pages']:,}",
+                   f"{made['cpu_cache_hit_ratio']:.2%}".replace("%", " %"), made["date"]):
+        assert figure in data_path("README.md").read_text(encoding="utf-8")
+
+
+def test_other_files_were_not_recorded(tmp_path):
+    assert recorded(write(tmp_path, "page\n1\n")) == {}
+    pd.DataFrame({"page": [1]}).to_parquet(tmp_path / "plain")
+    assert recorded(tmp_path / "plain") == {}
