@@ -22,9 +22,9 @@ os.write(fd, ("\\n".join(text + [" L 7fff00000ffc,8", "==1== "]) + "\\n").encode
 
 
 def record(*arguments, path=None):
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PATH": str(path or os.environ["PATH"])}
     return subprocess.run([sys.executable, ROOT / "tools" / "record_trace.py", *map(str, arguments)],
-                          capture_output=True, text=True, timeout=300,
-                          env={**os.environ, "PYTHONPATH": str(ROOT), **({"PATH": str(path)} if path else {})})
+                          capture_output=True, text=True, timeout=300, env=environment)
 
 
 def test_without_valgrind_it_says_how_to_install_it(tmp_path):
