@@ -3,7 +3,9 @@
 `run` takes a `Device` and a workload (`Chase`, `Zipf`, `Trace`) to a labelled Dataset; `plot`, `sweep` and `explore`
 start from there. Names are loaded when first used, so that importing the package is quick.
 """
+import sys
 from importlib import import_module
+from types import ModuleType
 
 _HOME = {
     "Device": "device", "Nand": "device", "ConfigError": "device",
@@ -29,3 +31,14 @@ def __getattr__(name: str):
 
 def __dir__() -> list[str]:
     return sorted(__all__)
+
+
+class _Package(ModuleType):
+    """Importing cxdbench.run must not put the module where the function `cxdbench.run` is found."""
+
+    def __setattr__(self, name: str, value) -> None:
+        if not (name in _HOME and isinstance(value, ModuleType)):
+            super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package
