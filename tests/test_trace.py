@@ -1,6 +1,7 @@
 """Trace files: round trips through CSV, Parquet and lackey text, and one clear sentence for each fault."""
 import json
 import re
+from collections import OrderedDict
 
 import numpy as np
 import pandas as pd
@@ -10,7 +11,9 @@ from hypothesis import strategies as st
 
 from cxdbench import lackey
 from cxdbench._data import data_path
-from cxdbench.device import ConfigError
+from cxdbench.device import ConfigError, Device
+from cxdbench.run import run
+from cxdbench.summary import summary
 from cxdbench.trace import Accesses, read_trace, recorded
 from cxdbench.workload import Trace
 
@@ -259,3 +262,22 @@ def test_other_files_were_not_recorded(tmp_path):
     assert recorded(write(tmp_path, "page\n1\n")) == {}
     pd.DataFrame({"page": [1]}).to_parquet(tmp_path / "plain")
     assert recorded(tmp_path / "plain") == {}
+
+
+@pytest.mark.parametrize("cache_pages", [1748, 3495])
+def test_replayed_on_a_device_lru_misses_what_an_ordered_dict_misses(cache_pages):
+    path = data_path("sqlite-orders.parquet")
+    device = Device.named("ideal").scaled(cache_pages).with_(eviction="lru", drain="off")
+    kept, misses = OrderedDict(), 0
+    pages = read_trace(path).pages.tolist()
+    for counted in (False, True):                              # the warm-up is one replay
+        for page in pages:
+            if page in kept:
+                kept.move_to_end(page)
+                continue
+            misses += counted
+            if len(kept) == cache_pages:
+                kept.popitem(last=False)
+            kept[page] = None
+    got = summary(run(device, Trace(path=path)))
+    assert (got["accesses"], got["misses"]) == (len(pages), misses)
