@@ -12,13 +12,16 @@ from cxdbench.workload import Chase
 
 # Okabe and Ito's palette, told apart by colour-blind readers; one colour a stage
 COLOURS = dict(zip(STAGES, ("#56b4e9", "#d55e00", "#cc79a7", "#f0e442", "#e69f00", "#999999", "#0072b2", "#009e73",
-                            "#44aa99", "#882255"), strict=True))
+                            "#882255", "#44aa99"), strict=True))
 _INK, _BOX = "#555555", "#e8eef4"
 _STYLE = f'font-family="sans-serif" font-size="13" fill="{_INK}"'
 
 
 class Svg(str):
     """An SVG text that a notebook shows as a picture."""
+
+    def __repr__(self) -> str:
+        return f"<SVG, {len(self)} characters>"
 
     def _repr_svg_(self) -> str:
         return str(self)
@@ -44,7 +47,7 @@ def state_machine(result: xr.Dataset) -> Svg:
     reads = int(result["nand_reads"])
     labels = [
         (320, 40, f"{counts[TRANSITIONS[0]]:,} claimed", "middle"),
-        (320, 68, "(a miss or a prefetch wins the compare-and-swap)", "middle"),
+        (320, 68, "(one compare-and-swap a page)", "middle"),
         (542, 126, f"{counts[TRANSITIONS[1]]:,} installed", "start"), (542, 144, f"{reads:,} NAND reads", "start"),
         (320, 200, f"{counts[TRANSITIONS[2]]:,} chosen as victims", "middle"),
         (320, 228, f"{clean:,} clean, {dirty:,} dirty", "middle"),
