@@ -11,6 +11,7 @@ from cxdbench.model import engine as model
 from cxdbench.result import dataset
 from cxdbench.workload import Workload
 
+MAX_LOGGED = 2_000_000  # accesses of a run that keeps its events, some 32 bytes each
 BACKENDS = ("model", "live", "kmod", "dram")
 NOT_HERE = {
     "live": "the live engine (real page faults in user space) is not part of this version",
@@ -35,6 +36,8 @@ def run(device: Device, workload: Workload, backend: str = "model", *, seeds: in
         raise ConfigError(f"backend is {backend!r}: allowed: {', '.join(BACKENDS)}")
     if backend in NOT_HERE:
         raise ConfigError(f"backend is {backend!r}: {NOT_HERE[backend]}; use 'model'")
+    if log and (workload.accesses or 0) > MAX_LOGGED:
+        raise ConfigError(f"{type(workload).__name__}.accesses is {workload.accesses}: with log=True at most {MAX_LOGGED}")
     if seeds is None:
         return _one(device, workload, backend, log, control)
     if isinstance(seeds, bool) or not isinstance(seeds, int) or not 1 <= seeds <= 1000:
