@@ -1,103 +1,25 @@
 """What can be set on a CXL-SSD: Device, its NAND, its policies, its semantics, and the path a miss takes.
 
-Frozen pydantic models. Times carry their unit in the field's name; a page is 4 KiB. Every model converts to
-JSON and back without loss, `with_` changes fields by dotted name, and bad input raises ConfigError: one sentence
-a fault that names the field, the value and what is allowed.
+Times carry their unit in the field's name; a page is 4 KiB. `settings.py` says what every model here can do.
 """
 from __future__ import annotations
 
 import tomllib
 from functools import cache
-from typing import Annotated, Any, Literal, Self
+from numbers import Real
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from cxdbench._data import data_path
+from cxdbench.settings import ConfigError, Settings, config_error, one_of
 
 PAGE_BYTES = 4096
 GIB_PAGES = 2**30 // PAGE_BYTES
+MAX_CAPACITY = 2**31 - 1
 
 Us = Annotated[float, Field(ge=0, le=1e6, allow_inf_nan=False)]
 Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
-
-
-class ConfigError(ValueError):
-    """A setting is out of range, unknown or contradictory; the message names field, value and what is allowed."""
-
-
-def _allowed(error: dict) -> str:
-    ctx, kind = error.get("ctx", {}), error["type"]
-    if kind == "extra_forbidden":
-        return "there is no such field"
-    if kind == "missing":
-        return "it must be given"
-    if kind == "value_error":
-        return str(ctx.get("error", error["msg"]))
-    if kind in ("literal_error", "enum"):
-        return "allowed: " + str(ctx["expected"])
-    bounds = {"greater_than_equal": "at least {ge}", "greater_than": "more than {gt}",
-              "less_than_equal": "at most {le}", "less_than": "less than {lt}"}
-    if kind in bounds:
-        return "must be " + bounds[kind].format(**ctx)
-    return error["msg"][0].lower() + error["msg"][1:]
-
-
-_UNION_TAGS = {"function-before", "function-after", "function-wrap", "float", "int", "str", "constrained-float"}
-
-
-def explain(title: str, error: ValidationError) -> str:
-    """One clear sentence for each fault in a pydantic error, union branches merged, joined by '; '."""
-    faults: dict[str, tuple[Any, list[str]]] = {}
-    for e in error.errors():
-        loc = [str(p) for p in e["loc"] if not any(str(p).startswith(t) for t in ("function-", "constrained-"))]
-        loc = [p for p in loc if p not in _UNION_TAGS and not p.startswith(("tuple[", "literal["))]
-        name = ".".join([title, *loc])
-        faults.setdefault(name, (e["input"], []))[1].append(_allowed(e))
-    return "; ".join(f"{name} is {_short(value)}: {', or '.join(dict.fromkeys(why))}"
-                     for name, (value, why) in faults.items())
-
-
-def _short(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 80 else text[:77] + "..."
-
-
-class Settings(BaseModel):
-    """Base of all that can be set: frozen, no unknown fields, ConfigError on bad input, dotted `with_`."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
-
-    def __init__(self, **data: Any) -> None:
-        try:
-            super().__init__(**data)
-        except ValidationError as error:
-            raise ConfigError(explain(type(self).__name__, error)) from None
-
-    def with_(self, changes: dict[str, Any] | None = None, /, **more: Any) -> Self:
-        """A copy with fields changed by (dotted) name: `with_(eviction="clock", **{"nand.read_us": 25})`."""
-        data = self.model_dump()
-        for name, value in {**(changes or {}), **more}.items():
-            *groups, last = name.split(".")
-            node, model = data, type(self)
-            for depth, key in enumerate(groups):
-                if key not in node or not isinstance(node[key], dict):
-                    raise ConfigError(f"{type(self).__name__}.{name} is {_short(value)}: "
-                                      f"there is no group {'.'.join(groups[:depth + 1])!r}")
-                node = node[key]
-            if isinstance(value, BaseModel):
-                value = value.model_dump()
-            if not groups and last not in model.model_fields:
-                raise ConfigError(f"{type(self).__name__}.{name} is {_short(value)}: there is no such field")
-            node[last] = value
-        return type(self)(**data)
-
-    @classmethod
-    def from_json(cls, text: str) -> Self:
-        """Read what `model_dump_json` wrote; raises ConfigError where it does not fit."""
-        try:
-            return cls.model_validate_json(text)
-        except ValidationError as error:
-            raise ConfigError(explain(cls.__name__, error)) from None
 
 
 PageTimes = Us | Annotated[tuple[Us, ...], Field(min_length=1, max_length=16)]
@@ -164,11 +86,12 @@ class Drain(Settings):
     @model_validator(mode="after")
     def _order(self) -> Drain:
         if self.low > self.high:
-            raise ValueError(f"low {self.low} must not be above high {self.high}")
+            raise config_error("Drain", (("low",), self.low, f"must not be above high, {self.high}"))
         return self
 
 
-DRAINS = {"off": {}, "slow": {"pages": 64, "period_us": 10_000.0}, "fast": {"pages": 1024, "period_us": 1_000.0}}
+DRAINS = {"off": {"pages": 0}, "slow": {"pages": 64, "period_us": 10_000.0},
+          "fast": {"pages": 1024, "period_us": 1_000.0}}
 
 
 class Semantics(Settings):
@@ -239,7 +162,7 @@ class CylonPath(Settings):
 
 def _rising(value: tuple[float, ...]) -> tuple[float, ...]:
     if list(value) != sorted(value):
-        raise ValueError("quantiles must not fall")
+        raise ValueError("must not fall from one quantile to the next")
     return value
 
 
@@ -250,7 +173,7 @@ class Device(Settings):
     """A CXL-SSD: `cache_pages` of DRAM over `capacity_pages` of NAND, 4 KiB each."""
 
     cache_pages: int = Field(1_258_291, ge=1, le=(1 << 24) - 1)
-    capacity_pages: int = Field(25_165_824, ge=1, le=(1 << 31) - 1)
+    capacity_pages: int = Field(25_165_824, ge=1, le=MAX_CAPACITY)
     hit_ns: int = Field(139, ge=1, le=10**6)
     eviction: Eviction = Eviction()
     prefetch: Prefetch = Prefetch()
@@ -260,37 +183,37 @@ class Device(Settings):
     nand: Nand = Nand()
     scale: float = Field(1.0, gt=0, allow_inf_nan=False, description="original cache over this one, see scaled()")
 
-    @field_validator("eviction", "fault_path", mode="before")
     @classmethod
-    def _bare_word(cls, value: Any) -> Any:
-        return {"kind": value} if isinstance(value, str) else value
-
-    @field_validator("prefetch", mode="before")
-    @classmethod
-    def _bare_number(cls, value: Any) -> Any:
-        return {"pages": value} if isinstance(value, int | float) else value
-
-    @field_validator("drain", mode="before")
-    @classmethod
-    def _bare_drain(cls, value: Any) -> Any:
-        if isinstance(value, str):
+    def in_full(cls, group: str, value: Any, before: dict[str, Any]) -> Any:
+        if group == "prefetch" and isinstance(value, Real):
+            return {**before, "pages": value}
+        if group == "drain" and value is None:
+            return {**before, "pages": 0}
+        if not isinstance(value, str):
+            return value
+        if group == "drain":
             if value not in DRAINS:
-                raise ValueError(f"allowed: {', '.join(DRAINS)}, or a Drain")
-            return DRAINS[value]
-        return {"pages": 0} if value is None else value
+                raise ValueError(f"must be {one_of(list(map(repr, DRAINS)))}, or a Drain")
+            return {**before, **DRAINS[value]}
+        if group == "nand":
+            return Nand.named(value)
+        if group == "fault_path" and before.get("kind") != value:
+            return {"kind": value}
+        return {**before, "kind": value} if group in ("eviction", "fault_path") else value
 
-    @field_validator("nand", mode="before")
+    @field_validator("eviction", "prefetch", "drain", "fault_path", "nand", mode="before")
     @classmethod
-    def _bare_nand(cls, value: Any) -> Any:
-        return Nand.named(value) if isinstance(value, str) else value
+    def _bare(cls, value: Any, info: ValidationInfo) -> Any:
+        return cls.in_full(info.field_name, value, {})
 
     @model_validator(mode="after")
     def _fits(self) -> Device:
         if self.capacity_pages < self.cache_pages:
-            raise ValueError(f"capacity_pages {self.capacity_pages} must be at least cache_pages {self.cache_pages}")
+            raise config_error("Device", (("capacity_pages",), self.capacity_pages,
+                                          f"must be at least cache_pages, {self.cache_pages}"))
         if self.eviction.kind == "lifo" and self.eviction.protect >= self.cache_pages:
-            raise ValueError(f"eviction.protect {self.eviction.protect} must be less than cache_pages "
-                             f"{self.cache_pages} under lifo")
+            raise config_error("Device", (("eviction", "protect"), self.eviction.protect,
+                                          f"must be less than cache_pages, {self.cache_pages}, under lifo"))
         return self
 
     @classmethod
@@ -301,7 +224,8 @@ class Device(Settings):
 
     def scaled(self, cache_pages: int) -> Device:
         """The device with its cache set to `cache_pages` and its capacity shrunk alike; `scale` records the factor."""
-        factor = self.cache_pages / max(1, cache_pages)
+        cache_pages = self.with_(cache_pages=cache_pages, capacity_pages=MAX_CAPACITY).cache_pages
+        factor = self.cache_pages / cache_pages
         capacity = max(cache_pages, round(self.capacity_pages / factor))
         return self.with_(cache_pages=cache_pages, capacity_pages=capacity, scale=self.scale * factor)
 

@@ -11,7 +11,8 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import Field, PlainSerializer, field_validator, model_validator
 
-from cxdbench.device import PAGE_BYTES, ConfigError, Device, Settings, Share
+from cxdbench.device import PAGE_BYTES, Device, Share
+from cxdbench.settings import ConfigError, Settings, config_error, short
 from cxdbench.trace import Accesses, read_trace
 
 MAX_THREADS = 64
@@ -86,7 +87,7 @@ def _list(value: Any) -> Any:
     return value.tolist() if isinstance(value, np.ndarray) else value
 
 
-Column = Annotated[Any, PlainSerializer(_list, return_type=list | None)]
+Column = Annotated[Any, PlainSerializer(_list, return_type=list | None, when_used="json")]
 
 
 class Trace(Workload):
@@ -115,22 +116,28 @@ class Trace(Workload):
         if value is None:
             return None
         try:
-            column = np.asarray(value)
+            column = np.array(value)
         except ValueError:
             raise ValueError("must be a flat array of whole numbers") from None
         if column.ndim != 1 or column.dtype.kind not in "iub" or column.size == 0:
             raise ValueError(f"must be a flat array of whole numbers, at least one; got {column.dtype} "
                              f"of shape {column.shape}")
+        column.flags.writeable = False
         return column
 
     @model_validator(mode="after")
     def _either(self) -> Trace:
-        if (self.pages is None) == (self.path is None):
-            raise ValueError("give either pages or path")
-        if self.path is not None and (self.thread is not None or self.writes is not None):
-            raise ValueError("thread and writes go with pages, not with path")
+        def fault(name: str, why: str) -> ConfigError:
+            return config_error("Trace", ((name,), getattr(self, name), why))
+
+        if self.pages is None and self.path is None:
+            raise fault("pages", "must be given, or path")
+        if self.path is not None:
+            for name in ("pages", "thread", "writes"):
+                if getattr(self, name) is not None:
+                    raise fault(name, "must not be given together with path: the file says it")
         if self.write_share != 0:
-            raise ValueError("write_share does not apply: the trace itself says which accesses write")
+            raise fault("write_share", "must be 0: the trace itself says which accesses write")
         return self
 
     def load(self) -> Accesses:
@@ -159,7 +166,10 @@ def to_json(workload: Workload) -> str:
 
 def from_json(text: str) -> Workload:
     """Read what `to_json` wrote. A Trace that was held in arrays cannot come back: ConfigError."""
-    data = json.loads(text)
+    try:
+        data = dict(json.loads(text))
+    except (ValueError, TypeError):
+        raise ConfigError(f"workload is {short(text)}: must be the JSON that to_json writes") from None
     kind = data.pop("kind", None)
     if kind not in WORKLOADS:
         raise ConfigError(f"workload kind is {kind!r}: allowed: {', '.join(WORKLOADS)}")
