@@ -1,6 +1,7 @@
 """The model equals the plain-Python oracle on random small cases: the log event for event, all counts."""
 
 from collections import Counter
+from itertools import pairwise, product
 from random import Random
 
 import numpy as np
@@ -21,6 +22,7 @@ from .oracle import simulate
 from .oracle.draws import Stream, quantile_knots, threshold
 from .oracle.nand import REMEMBERED, Nand
 
+EVICTIONS = list(product(("clean", "dirty"), ("foreground", "background")))
 NAMES = {"hit": "hit", "miss": "miss", "waited": "wait"}  # of outcomes, here and in a Dataset
 
 # Times that meet: a few round ones, so that many events fall on one time, and zero.
@@ -130,10 +132,9 @@ def differences(device, workload) -> list[str]:
             compare(name, int(result[name]), oracle.counters[name])
     compare("resident_start", int(result["resident_start"]), oracle.resident_start)
     compare("resident_end", int(result["resident_end"]), oracle.resident_end)
-    for kind in ("clean", "dirty"):
-        for by in ("foreground", "background"):
-            compare(f"evictions {kind} {by}", int(result["evictions"].sel(kind=kind, by=by)),
-                    oracle.counters[f"evict_{kind}_{by}"])
+    for kind, by in EVICTIONS:
+        compare(f"evictions {kind} {by}", int(result["evictions"].sel(kind=kind, by=by)),
+                oracle.counters[f"evict_{kind}_{by}"])
     moves = oracle.transitions
     compare("transitions", result["transitions"].values.tolist(), [
         moves["NOT_CACHED", "LOADING"], moves["LOADING", "CACHED"],
@@ -158,7 +159,21 @@ def differences(device, workload) -> list[str]:
         values = [f[at] for f in oracle.finished if f[at] is not None]
         compare(name, [sparse(row) for row in result[name].values],
                 [histogram([-v for v in values if v < 0]), histogram([v for v in values if v >= 0])])
+    windows = windows_of(oracle, result.sizes["window"])
+    for name, values in windows.items():
+        compare(f"window {name}", result[f"window_{name}"].values.tolist(), values)
     return found
+
+
+def windows_of(oracle, n: int) -> dict[str, list[int]]:
+    """What each of n slices of the accesses, in order of settling, held; equal but for rounding up."""
+    edges = [-(-w * len(oracle.finished) // n) for w in range(n + 1)]
+    slices = [[f[0] for f in oracle.finished[a:b]] for a, b in pairwise(edges)]
+    resident, evictions = zip(*(oracle.levels[edge - 1] for edge in edges[1:]), strict=True)
+    evictions = [0, *evictions[:-1], sum(oracle.counters[f"evict_{kind}_{by}"] for kind, by in EVICTIONS)]
+    return {"hits": [s.count("hit") for s in slices], "misses": [s.count("miss") for s in slices],
+            "waits": [s.count("waited") for s in slices], "resident": list(resident),
+            "evictions": [b - a for a, b in pairwise(evictions)]}
 
 
 def agree(device, workload) -> None:

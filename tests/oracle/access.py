@@ -48,6 +48,7 @@ class Access:
         m.finished.append((outcome, latency, dict(+self.stages),
                            latency - m.nand.configured_ns(self.page.number) if charged else None,
                            latency - modelled_ns if charged else None))
+        m.levels.append((len(m.policy.queue), m.evictions_ever - m.evictions_start))
         m.by_thread[outcome][self.t] += 1
         m.by_thread["sum_ns"][self.t] += latency
         return latency

@@ -25,10 +25,12 @@ class Page:
 class OracleResult:
     """Of the timed part. `log`: (t_ns, thread, page, kind). `finished`, an item an access: (outcome,
     latency_ns, stages, excess_ns, residual_ns), the last two None unless a NAND read was charged.
-    `counters` by name; `transitions` by (from, to); the rest lists by thread."""
+    `counters` by name; `transitions` by (from, to). `levels`: (pages cached, evictions so far)
+    after each item of `finished`. The rest lists by thread."""
 
     log: list[tuple[int, int, int, str]]
     finished: list[tuple]
+    levels: list[tuple[int, int]]
     counters: Counter
     transitions: Counter
     hits: list[int]
@@ -65,11 +67,11 @@ class Machine:
         self.start_counting()
 
     def start_counting(self) -> None:
-        self.log, self.finished = [], []
+        self.log, self.finished, self.levels = [], [], []
         self.counters, self.transitions = Counter(), Counter()
         self.by_thread = defaultdict(lambda: [0] * self.threads)
         self.clock = [self.latest] * self.threads
-        self.resident_start = len(self.policy.queue)
+        self.resident_start, self.evictions_start = len(self.policy.queue), self.evictions_ever
         for page in self.pages.values():
             page.open_fate = False
 
@@ -77,7 +79,7 @@ class Machine:
         assert all(page.state in (NOT_CACHED, CACHED) for page in self.pages.values())
         self.counters["prefetch_unseen"] = sum(page.open_fate for page in self.pages.values())
         return OracleResult(
-            self.log, self.finished, self.counters, self.transitions,
+            self.log, self.finished, self.levels, self.counters, self.transitions,
             *(self.by_thread[name] for name in ("hit", "miss", "waited", "sum_ns")),
             run_ns=[clock - self.t0 for clock in self.clock], phases=self.phases,
             resident_start=self.resident_start, resident_end=len(self.policy.queue))
