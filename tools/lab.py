@@ -1,6 +1,6 @@
 """JupyterLab on this machine only, behind a fresh token, on the notebook to start with.
 
-    .venv/bin/python tools/lab.py [any option of jupyter lab]
+    .venv/bin/python tools/lab.py [any option of jupyter lab]      (from the project's folder)
 
 Lab's page asks no other host for anything. Its settings that matter here are laid into .venv as defaults, so a
 user's own settings stay untouched and still win.
@@ -11,7 +11,6 @@ import os
 import sys
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
 START = "notebooks/00-start-here.ipynb"
 DEFAULTS = {
     "@jupyterlab/apputils-extension:notification": {"fetchNews": "false", "checkForUpdates": False},
@@ -26,7 +25,7 @@ def main() -> None:
     overrides.write_text(json.dumps(DEFAULTS, indent=1))
     # /doc is Lab with one document and its side bars folded: the explorer gets the whole width.
     options = [
-        "--ip=127.0.0.1", f"--ServerApp.root_dir={ROOT}", f"--LabApp.default_url=/doc/tree/{START}",
+        "--ip=127.0.0.1", f"--LabApp.default_url=/doc/tree/{START}",
         "--LabApp.news_url=None", "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
         "--LabApp.extension_manager=readonly",
     ]  # fmt: skip

@@ -107,7 +107,7 @@ def start_lab(root: Path) -> Iterator[Lab]:
     own.mkdir()
     command = [
         sys.executable, str(PROJECT / "tools/lab.py"), "--no-browser", f"--port={port}", "--ServerApp.port_retries=0",
-        f"--ServerApp.root_dir={root}", "--LabApp.expose_app_in_browser=True",
+        "--LabApp.expose_app_in_browser=True",
     ]  # fmt: skip
     lab = Lab(f"http://127.0.0.1:{port}", token, root, own / "lab.log")
     with lab.log.open("w") as log:
