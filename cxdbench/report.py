@@ -53,7 +53,9 @@ def read(notebook: Path) -> nbformat.NotebookNode:
         nbformat.validate(content)
     except (ValueError, KeyError, AttributeError, nbformat.ValidationError) as error:
         reason = (str(error).splitlines() or [type(error).__name__])[0]
-        raise ReportError(f"{notebook} cannot be exported: it is not a Jupyter notebook ({reason})") from error
+        raise ReportError(
+            f"{notebook} cannot be exported: it is not a Jupyter notebook ({reason})"
+        ) from error
     return content
 
 
@@ -74,7 +76,9 @@ def run(content: nbformat.NotebookNode, notebook: Path) -> nbformat.NotebookNode
     try:
         return client.execute()
     except CellExecutionError as error:
-        raise ReportError(f"{notebook} cannot be exported: {error.ename}: {error.evalue} when it was run") from error
+        raise ReportError(
+            f"{notebook} cannot be exported: {error.ename}: {error.evalue} when it was run"
+        ) from error
     except (CellTimeoutError, DeadKernelError) as error:
         reason = str(error).splitlines()[0]
         raise ReportError(f"{notebook} cannot be exported: {reason} when it was run") from error
@@ -102,7 +106,11 @@ def page(content: nbformat.NotebookNode, notebook: Path) -> str:
     rendered = Page(content, notebook.resolve().parent)
     body = rendered.body()
     heading = re.search(r"<h1[^>]*>(.*?)</h1>", body, re.S)
-    title = re.sub(r"<[^>]+>", "", heading[1]).removesuffix("¶").strip() if heading else html.escape(notebook.stem)
+    title = (
+        re.sub(r"<[^>]+>", "", heading[1]).removesuffix("¶").strip()
+        if heading
+        else html.escape(notebook.stem)
+    )
     light, dark = (HtmlFormatter(style=s).get_style_defs(".highlight") for s in ("default", "github-dark"))
     return Template((TEMPLATE / "page.html").read_text(encoding="utf-8")).substitute(
         title=title,

@@ -49,7 +49,9 @@ class Page:
         source = self.highlight(cell.source) if cell.source.strip() else ""
         if source and (hidden.get("source_hidden") or "hide-input" in tags or "remove-input" in tags):
             source = f"<details><summary>code</summary>{source}</details>"
-        outputs = "".join(f'<div class="output">{shown}</div>' for o in cell.outputs if (shown := self.output(o)))
+        outputs = "".join(
+            f'<div class="output">{shown}</div>' for o in cell.outputs if (shown := self.output(o))
+        )
         if outputs and hidden.get("outputs_hidden"):
             outputs = f"<details><summary>output</summary>{outputs}</details>"
         return f'<section class="code">{source}{outputs}</section>'
@@ -154,7 +156,9 @@ def components(plots: list[str]) -> list[str]:
     """The parts of BokehJS that the plots, given as text that holds their documents, need."""
     text = "".join(plots)
     names = set(re.findall(r'"name":\s*"(\w+)"', text))
-    modules = {Model.model_class_reverse_map[n].__module__ for n in names if n in Model.model_class_reverse_map}
+    modules = {
+        Model.model_class_reverse_map[n].__module__ for n in names if n in Model.model_class_reverse_map
+    }
     tables = any("widgets.tables" in module for module in modules)
     wanted = {
         "bokeh": True,

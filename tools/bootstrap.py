@@ -9,7 +9,6 @@ Python that forbids installing (PEP 668) is no obstacle, and neither is one with
 
 import argparse
 import hashlib
-import importlib.util
 import json
 import shutil
 import subprocess
@@ -83,10 +82,11 @@ def run(*command, quiet: bool = False) -> bool:
 def make_venv() -> None:
     """Make an empty .venv with pip in it, by the first of three ways that this machine allows."""
     venv = [sys.executable, "-m", "venv", "--clear"]
-    if importlib.util.find_spec("ensurepip") and run(*venv, VENV):
+    print(f"making {VENV}", flush=True)
+    # Debian keeps ensurepip in a package of its own; without it, only this first way is barred.
+    if run(*venv, VENV, quiet=True):
         return
-    # Debian keeps ensurepip in python3-venv; the venv module without it still makes an environment.
-    if run(*venv, "--without-pip", VENV):
+    if run(*venv, "--without-pip", VENV, quiet=True):
         if run(sys.executable, "-m", "pip", "--version", quiet=True) and run(
             sys.executable, "-m", "pip", "--python", PYTHON, "install", "-q", "pip"
         ):

@@ -41,7 +41,9 @@ def main() -> None:
 
 def can_show() -> bool:
     """Whether a browser can open a window here; on Linux without a display it would open in the terminal."""
-    return not sys.platform.startswith("linux") or any(map(os.environ.get, ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")))
+    return not sys.platform.startswith("linux") or any(
+        map(os.environ.get, ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER"))
+    )
 
 
 if __name__ == "__main__":

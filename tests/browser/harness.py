@@ -35,7 +35,7 @@ import pytest
 
 pytest.importorskip("playwright", reason="playwright is not installed: `make setup`")
 
-from playwright.sync_api import Browser, Locator, Page, sync_playwright  # noqa: E402
+from playwright.sync_api import Browser, Locator, Page, sync_playwright
 
 PROJECT = Path(__file__).resolve().parents[2]
 CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome")
@@ -66,7 +66,9 @@ def chromium() -> Iterator[Browser]:
     """Start headless chromium, the one in CXD_CHROMIUM or the first on the path; NoBrowser if there is none."""
     program = os.environ.get("CXD_CHROMIUM") or next(filter(None, map(shutil.which, CHROMIUM_NAMES)), None)
     if program is None:
-        raise NoBrowser("chromium is not installed: `sudo apt-get install chromium`, or set CXD_CHROMIUM to one")
+        raise NoBrowser(
+            "chromium is not installed: `sudo apt-get install chromium`, or set CXD_CHROMIUM to one"
+        )
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program, args=CHROMIUM_FLAGS)
         yield browser
@@ -102,7 +104,10 @@ def start_lab(root: Path) -> Iterator[Lab]:
     token, own = secrets.token_hex(16), root / ".jupyter"
     folders = {"CONFIG_DIR": "config", "DATA_DIR": "data", "RUNTIME_DIR": "runtime"}
     env = os.environ | {f"JUPYTER_{name}": str(own / folder) for name, folder in folders.items()}
-    env |= {"JUPYTERLAB_SETTINGS_DIR": str(own / "settings"), "JUPYTERLAB_WORKSPACES_DIR": str(own / "workspaces")}
+    env |= {
+        "JUPYTERLAB_SETTINGS_DIR": str(own / "settings"),
+        "JUPYTERLAB_WORKSPACES_DIR": str(own / "workspaces"),
+    }
     env |= {"JUPYTER_TOKEN": token, "IPYTHONDIR": str(own / "ipython")}
     own.mkdir()
     command = [
@@ -153,7 +158,9 @@ def ask(page: Page, script: str, argument=None, timeout_s: float = READY_S):
         }}""",
         [argument, timeout_s * 1000],
     )
-    assert "late" not in answer, f"JupyterLab did not answer in {timeout_s} s; its dialog: {answer['late'] or 'none'}"
+    assert "late" not in answer, (
+        f"JupyterLab did not answer in {timeout_s} s; its dialog: {answer['late'] or 'none'}"
+    )
     return answer.get("answer")
 
 
@@ -163,7 +170,9 @@ def open_notebook(page: Page, lab: Lab, name: str) -> None:
     The notebook must name its kernel (metadata.kernelspec), or Lab asks a person.
     """
     page.goto(f"{lab.url}/doc/tree/{name}?token={lab.token}&reset", timeout=READY_S * 1000)
-    page.wait_for_function("() => window.jupyterapp?.shell.currentWidget?.sessionContext", timeout=READY_S * 1000)
+    page.wait_for_function(
+        "() => window.jupyterapp?.shell.currentWidget?.sessionContext", timeout=READY_S * 1000
+    )
     ask(
         page,
         """async (dark, app, panel) => {

@@ -4,7 +4,15 @@ import nbformat
 import pytest
 
 from .harness import (
-    bokeh_data, close_notebook, open_notebook, press_slider, run_all, save, screenshot, slider_value, wait_idle,
+    bokeh_data,
+    close_notebook,
+    open_notebook,
+    press_slider,
+    run_all,
+    save,
+    screenshot,
+    slider_value,
+    wait_idle,
 )  # fmt: skip
 
 SETUP = """
@@ -28,7 +36,9 @@ W.VBox([wss, other, BokehModel(plot)])
 
 def notebook(path, *cells):
     v4, kernel = nbformat.v4, {"name": "python3", "display_name": "Python 3"}
-    content = v4.new_notebook(cells=[v4.new_code_cell(cell) for cell in cells], metadata={"kernelspec": kernel})
+    content = v4.new_notebook(
+        cells=[v4.new_code_cell(cell) for cell in cells], metadata={"kernelspec": kernel}
+    )
     nbformat.write(content, path)
 
 
