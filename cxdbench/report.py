@@ -51,7 +51,7 @@ def read(notebook: Path) -> nbformat.NotebookNode:
     try:
         content = nbformat.read(notebook, as_version=4)
         nbformat.validate(content)
-    except (ValueError, KeyError, AttributeError, nbformat.ValidationError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, nbformat.ValidationError) as error:
         reason = (str(error).splitlines() or [type(error).__name__])[0]
         raise ReportError(
             f"{notebook} cannot be exported: it is not a Jupyter notebook ({reason})"
@@ -106,14 +106,10 @@ def page(content: nbformat.NotebookNode, notebook: Path) -> str:
     rendered = Page(content, notebook.resolve().parent)
     body = rendered.body()
     heading = re.search(r"<h1[^>]*>(.*?)</h1>", body, re.S)
-    title = (
-        re.sub(r"<[^>]+>", "", heading[1]).removesuffix("¶").strip()
-        if heading
-        else html.escape(notebook.stem)
-    )
+    title = html.unescape(re.sub(r"<[^>]+>", "", heading[1])).rstrip("¶ ") if heading else notebook.stem
     light, dark = (HtmlFormatter(style=s).get_style_defs(".highlight") for s in ("default", "github-dark"))
     return Template((TEMPLATE / "page.html").read_text(encoding="utf-8")).substitute(
-        title=title,
+        title=html.escape(title),
         style=(TEMPLATE / "report.css").read_text(encoding="utf-8"),
         code_light=light,
         code_dark=dark,

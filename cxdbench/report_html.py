@@ -106,7 +106,7 @@ class Page:
         """BokehJS as script elements, as much of it as the page's plots use, or "" when there are none."""
         if not self.plots:
             return ""
-        parts = Resources(mode="inline", components=components(self.plots)).js_raw
+        parts = Resources(mode="inline", log_level="warn", components=components(self.plots)).js_raw
         return "\n".join(f"<script>{script(part)}</script>" for part in parts)
 
 

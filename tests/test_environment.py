@@ -1,6 +1,8 @@
 """Set-up: the two lists of packages agree, a wheel holds what is needed, and set-up runs exactly when it must."""
 
+import importlib.metadata
 import importlib.util
+import itertools
 import re
 import shutil
 import subprocess
@@ -40,8 +42,7 @@ def test_conda_and_pyproject_ask_for_the_same():
 
 def test_every_dependency_has_its_reason():
     text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
-    lists = [PROJECT["dependencies"], *PROJECT["optional-dependencies"].values()]
-    for line in sum(lists, []):
+    for line in itertools.chain(PROJECT["dependencies"], *PROJECT["optional-dependencies"].values()):
         assert re.search(rf'^ *"{re.escape(line)}", +# .+$', text, re.M), f"{line} has no reason beside it"
 
 
@@ -96,7 +97,7 @@ def test_the_installed_wheel_finds_its_data(wheel, tmp_path):
 def test_a_missing_data_file_is_named():
     from cxdbench._data import data_path
 
-    with pytest.raises(FileNotFoundError, match="'no-such.toml'"):
+    with pytest.raises(FileNotFoundError, match=r"'no-such\.toml'"):
         data_path("no-such.toml")
 
 
