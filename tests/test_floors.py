@@ -13,10 +13,10 @@ FLOORS = """
 _data settings jit bins control
 device
 cpucache lackey trace workload
-summary result
+summary result bands
 model live
 run
-axes grid sweep zswap programs
+axes grid sweep published zswap programs
 diagrams plot
 explorer
 report_widgets report_html report cli warm
