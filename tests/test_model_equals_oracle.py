@@ -76,8 +76,7 @@ def devices(draw, caches=small_caches):
 def workloads(draw, device, threads=few_threads):
     threads, cache = draw(threads), device.cache_pages
     kind = draw(st.sampled_from(["chase", "zipf", "trace"]))
-    # A thread that finds no frame looks again every few ns, which is slow in the oracle: then fewer accesses.
-    most = max(120, 20 * threads) if threads <= cache else 30
+    most = max(120, 20 * threads)
     pages = draw(st.integers(cache + 1, 3 * cache) | st.integers(1, 3 * cache))  # mostly more than the cache
     common = {
         "start": draw(st.sampled_from(["warm", "cold"])),

@@ -149,13 +149,13 @@ def test_a_page_being_written_back_is_waited_for_and_then_claimed():
     dev = device(1, nand={"channels": 2, "ways": 1, "program_us": 10})
     result = replay(dev, [0, 1, 0], thread=[0, 0, 1], writes=[True, False, False])
     # Thread 1 waits for 0's fill; at 6200 thread 0 first takes its frame for 1 (write-back until 19400), so
-    # that thread 1 sleeps on, then claims 0, finds the frame in use by 1's read, and retries 1 ns after it.
+    # that thread 1 sleeps on, then claims 0, finds the frame in use by 1's read, and sleeps until it is there.
     assert result.log == [
         (0, 0, 0, "fill"), (0, 1, 0, "wait"), (6200, 0, 0, "install"), (6200, 0, 1, "fill"),
         (6200, 0, 0, "evict_dirty"), (6200, 0, 0, "program"), (6200, 1, 0, "wait"), (19_400, 1, 0, "fill"),
-        (25_600, 0, 1, "install"), (25_601, 1, 1, "evict_clean"), (31_801, 1, 0, "install")]
+        (25_600, 0, 1, "install"), (25_600, 1, 1, "evict_clean"), (31_800, 1, 0, "install")]
     assert result.finished[2] == (
-        "miss", 31_801, {"queue": 19_400, "victim": 6201, "sense": 3000, "transfer": 3200}, 25_601, 25_601)
+        "miss", 31_800, {"queue": 19_400, "victim": 6200, "sense": 3000, "transfer": 3200}, 25_600, 25_600)
 
 
 def test_free_writeback_costs_nothing():

@@ -12,7 +12,7 @@ from cxdbench.model.layout import (
     W_PREFETCH_READ, W_TICK, WRITTEN,
 )
 from cxdbench.model.nand import program, read
-from cxdbench.model.pages import NO_PAGE, evict, evicted, install
+from cxdbench.model.pages import NO_PAGE, evict, evicted, frame_may_be_had, install
 from cxdbench.model.record import emit
 
 _STATE, _PREFETCHED, _WRITTEN = np.uint32(STATE), np.uint32(PREFETCHED), np.uint32(WRITTEN)
@@ -150,6 +150,7 @@ def background(cfg, g, th, word, queue, nand, times, order, heap, log):
     if what == W_DRAINED:
         evicted(cfg, g, th, word, order, victim, now)
         g[G_FREE] += U(1)
+        frame_may_be_had(cfg, g, th, order, now)
         return now
     if what == W_PREFETCH:
         if not _start(cfg, g, th, word, queue, nand, times, order, heap, log, page, now):

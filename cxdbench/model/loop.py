@@ -22,6 +22,7 @@ from cxdbench.model.rng import below, chance, draw
 
 _STATE, _WRITE = np.uint32(STATE), np.uint32(DIRTY | WRITTEN)
 _PREFETCHED, _NOT_PREFETCHED = np.uint32(PREFETCHED), np.uint32(0xFFFFFFFF ^ PREFETCHED)
+_PLAIN = np.uint32(STATE | PREFETCHED)
 _MASK, _PAGE_MASK = U(MAX_THREADS - 1), U(2**31 - 1)
 # columns of window
 W_HITS, W_MISSES, W_WAITS, W_EVICTIONS, W_CACHED = range(5)
@@ -73,23 +74,38 @@ def _checkpoint(cfg, g, th, window, ctl):
 
 
 @inline
-def _look(cfg, g, th, word, queue, hist, stage, log, t, page, write, now, w):
-    """The page is CACHED: a hit, or the end of a wait. Returns the access's completion."""
-    if th[t, T_WAITED] != U(0):
-        th[t, T_WAITED] = U(0)
-        end = th[t, T_START] + record_wait(cfg, g, th, t, hist, stage, now)
-    else:
+def _hit(cfg, g, th, word, queue, log, t, page, write, now, w, watched):
+    """The page is CACHED and the access did not wait for it. Returns its completion.
+
+    watched: somebody looks at hits (a log, the policy, the cylon path); a plain hit skips all of that at once.
+    """
+    end = now + cfg[C_HIT_NS]
+    th[t, T_HITS] += U(1)
+    th[t, T_LEFT] -= U(1)
+    g[G_DONE] += U(1)
+    if watched:
         emit(g, log, now, t, page, EV_HIT)
-        end = now + cfg[C_HIT_NS]
-        th[t, T_HITS] += U(1)
-        th[t, T_LEFT] -= U(1)
-        g[G_DONE] += U(1)
         if cfg[C_PATH] == PATH_CYLON:
             if th[t, T_AGAIN] == page and cfg[C_SECOND_EXIT_NS] > U(0):
                 end += cfg[C_SECOND_EXIT_NS]
                 th[t, T_SUM_NS] += cfg[C_SECOND_EXIT_NS]
                 g[G_SECOND_EXITS] += U(1)
             th[t, T_AGAIN] = NO_PAGE
+    _seen(cfg, g, word, queue, page, write, w, watched)
+    return end
+
+
+@inline
+def _waited(cfg, g, th, word, queue, hist, stage, t, page, write, now, w):
+    """The page is CACHED at last. Returns the access's completion."""
+    th[t, T_WAITED] = U(0)
+    _seen(cfg, g, word, queue, page, write, w, True)
+    return th[t, T_START] + record_wait(cfg, g, th, t, hist, stage, now)
+
+
+@inline
+def _seen(cfg, g, word, queue, page, write, w, watched):
+    """What a touch of a CACHED page changes: dirty, a prefetch's fate, the policy's view."""
     if write != U(0):
         w |= _WRITE
         word[page] = w
@@ -97,9 +113,8 @@ def _look(cfg, g, th, word, queue, hist, stage, log, t, page, write, now, w):
         g[G_PF_USEFUL] += U(1)
         w &= _NOT_PREFETCHED
         word[page] = w
-    if cfg[C_SEES_HITS] != U(0):
+    if watched and cfg[C_SEES_HITS] != U(0):
         touch(cfg, word, queue, page, w)
-    return end
 
 
 @inline
@@ -113,6 +128,41 @@ def _sleep(g, th, word, log, t, page, now, w):
     th[t, T_SLEEPS_ON] = page
     th[t, T_SINCE] = now
     g[G_ASLEEP] += U(1)
+
+
+@inline
+def _plain_hits(cfg, g, th, word, entries, zipf, order, stop, limit):
+    """Serve hits in order of time until anything else comes: a page not there, a prefetched one, a thread's or a
+    window's last access, or the background at `limit` (a key of `order`). Its few locals stay in registers.
+    """
+    head, n, done, between = g[G_ORDER_HEAD], g[G_ORDER_N], g[G_DONE], cfg[C_HIT_NS] + cfg[C_THINK_NS]
+    while n > U(0):
+        key = order[head & _MASK]
+        t = key & _MASK
+        left = th[t, T_LEFT] - U(1)
+        done += U(1)
+        if key >= limit or th[t, T_FRESH] == U(0) or left == U(0) or done == stop:
+            done -= U(1)
+            break
+        page, write = _next_address(cfg, th, t, entries, zipf)
+        w = word[page]
+        if w & _PLAIN != CACHED:
+            th[t, T_PAGE], th[t, T_WRITE], th[t, T_START] = page, write, key >> U(THREAD_BITS)
+            th[t, T_FRESH] = U(0)
+            done -= U(1)
+            break
+        if write != U(0):
+            word[page] = w | _WRITE
+        th[t, T_HITS] += U(1)
+        th[t, T_LEFT] = left
+        key += between << U(THREAD_BITS)
+        head += U(1)
+        i = head + n - U(1)
+        while i > head and order[(i - U(1)) & _MASK] > key:
+            order[i & _MASK] = order[(i - U(1)) & _MASK]
+            i -= U(1)
+        order[i & _MASK] = key
+    g[G_ORDER_HEAD], g[G_DONE] = head, done
 
 
 @kernel
@@ -133,7 +183,11 @@ def run_phase(cfg, g, th, word, queue, nand, times, knots, entries, zipf, heap, 
         push(g, heap, (start // cfg[C_DRAIN_PERIOD] + U(1)) * cfg[C_DRAIN_PERIOD], W_TICK, NO_PAGE, NO_PAGE)
     stop = _checkpoint(cfg, g, th, window, ctl)
     think = cfg[C_THINK_NS]
+    watched = log.shape[0] > 0 or cfg[C_PATH] == PATH_CYLON or cfg[C_SEES_HITS] != U(0)
     while g[G_LIVE] > U(0) or g[G_HEAP_N] > U(0):
+        if not watched:
+            limit = heap[0, 0] << U(THREAD_BITS) if g[G_HEAP_N] > U(0) else NEVER
+            _plain_hits(cfg, g, th, word, entries, zipf, order, stop, limit)
         head = g[G_ORDER_HEAD]
         if g[G_HEAP_N] > U(0) and (
                 g[G_ORDER_N] == U(0) or heap[0, 0] <= order[head & _MASK] >> U(THREAD_BITS)):
@@ -143,52 +197,44 @@ def run_phase(cfg, g, th, word, queue, nand, times, knots, entries, zipf, heap, 
         g[G_ORDER_HEAD] = head + U(1)
         g[G_ORDER_N] -= U(1)
         t, now = key & _MASK, key >> U(THREAD_BITS)
-        # how far this thread may run on hits before it must look at anybody else
-        horizon = order[(head + U(1)) & _MASK] if g[G_ORDER_N] > U(0) else NEVER
-        if g[G_HEAP_N] > U(0):
-            horizon = min(horizon, heap[0, 0] << U(THREAD_BITS))
-        while True:
-            due = now
-            if th[t, T_PHASE] == P_ACCESS:
-                if th[t, T_FRESH] != U(0):
-                    page, write = _next_address(cfg, th, t, entries, zipf)
-                    th[t, T_PAGE], th[t, T_WRITE], th[t, T_START] = page, write, now
+        due = now
+        if th[t, T_PHASE] == P_ACCESS:
+            if th[t, T_FRESH] != U(0):
+                page, write = _next_address(cfg, th, t, entries, zipf)
+                th[t, T_PAGE], th[t, T_WRITE], th[t, T_START] = page, write, now
+                th[t, T_FRESH] = U(0)
+            else:
+                page, write = th[t, T_PAGE], th[t, T_WRITE]
+            w = word[page]
+            state = w & _STATE
+            if state == CACHED:
+                if th[t, T_WAITED] == U(0):
+                    due = _hit(cfg, g, th, word, queue, log, t, page, write, now, w, watched)
                 else:
-                    page, write = th[t, T_PAGE], th[t, T_WRITE]
-                w = word[page]
-                state = w & _STATE
-                if state == CACHED:
-                    due = _look(cfg, g, th, word, queue, hist, stage, log, t, page, write, now, w)
-                else:
-                    th[t, T_FRESH] = U(0)
-                    th[t, T_AGAIN] = NO_PAGE
-                    if state != NOT_CACHED:
-                        _sleep(g, th, word, log, t, page, now, w)
-                        break
-                    th[t, T_WAITED] = U(0)
-                    due = claim(cfg, g, th, word, knots, log, t, page, now)
-            if th[t, T_PHASE] != P_ACCESS:
-                if due == now:
-                    due = step(cfg, g, th, word, queue, nand, times, knots, order, heap, hist, stage, log, t, now)
-                horizon = U(0)
-            if th[t, T_PHASE] != P_ACCESS:
-                if due != NEVER:
-                    put(g, order, due, t)
-                break
-            th[t, T_FRESH] = U(1)
-            latest = max(latest, due)
-            if g[G_DONE] == stop:
-                stop = _checkpoint(cfg, g, th, window, ctl)
-                if ctl[1] != 0:
-                    return False
-            if th[t, T_LEFT] == U(0):
-                th[t, T_END_NS] = due
-                g[G_LIVE] -= U(1)
-                break
-            due += think
-            if (due << U(THREAD_BITS)) | t >= horizon:
+                    due = _waited(cfg, g, th, word, queue, hist, stage, t, page, write, now, w)
+            else:
+                th[t, T_AGAIN] = NO_PAGE
+                if state != NOT_CACHED:
+                    _sleep(g, th, word, log, t, page, now, w)
+                    continue
+                th[t, T_WAITED] = U(0)
+                due = claim(cfg, g, th, word, knots, log, t, page, now)
+        if th[t, T_PHASE] != P_ACCESS and due == now:
+            due = step(cfg, g, th, word, queue, nand, times, knots, order, heap, hist, stage, log, t, now)
+        if th[t, T_PHASE] != P_ACCESS:
+            if due != NEVER:
                 put(g, order, due, t)
-                break
-            now = due
+            continue
+        th[t, T_FRESH] = U(1)
+        latest = max(latest, due)
+        if g[G_DONE] == stop:
+            stop = _checkpoint(cfg, g, th, window, ctl)
+            if ctl[1] != 0:
+                return False
+        if th[t, T_LEFT] > U(0):
+            put(g, order, due + think, t)
+        else:
+            th[t, T_END_NS] = due
+            g[G_LIVE] -= U(1)
     g[G_NOW] = latest
     return True

@@ -6,23 +6,22 @@ import numpy as np
 from cxdbench.jit import inline
 from cxdbench.model.background import ask_ahead
 from cxdbench.model.layout import (
-    C_DIES, C_EXIT_NS, C_N_GAP, C_N_READ, C_N_REST, C_PATH, C_PF_PAGES, C_PF_PUSH_NS, C_REFAULT, C_SERIAL_NS,
+    C_EXIT_NS, C_N_GAP, C_N_READ, C_N_REST, C_PATH, C_PF_PAGES, C_PF_PUSH_NS, C_REFAULT, C_SERIAL_NS,
     C_TRANSFER_NS, C_UNWRITTEN, C_WRITE_MISS_NONE, DIRTY, EV_FILL, G_CACHED, G_CHARGED, G_CHARGED_PROGRAM, G_CLAIMS,
-    G_FREE, G_HEAP_N, G_LOCK, G_ORDER_HEAD, G_ORDER_N, G_QUEUE_NS, G_SENSE_NS, G_SERIAL_FREE, G_TRANSFER_NS,
-    G_UNCHARGED_UNWRITTEN, G_UNCHARGED_WRITE, LOADING, LOCK_HELD, MAX_THREADS, NEVER, P_ACCESS, P_FRAME, P_ISSUE,
+    G_FREE, G_LOCK, G_QUEUE_NS, G_SENSE_NS, G_SERIAL_FREE, G_STARVED, G_TRANSFER_NS,
+    G_UNCHARGED_UNWRITTEN, G_UNCHARGED_WRITE, LOADING, LOCK_HELD, NEVER, P_ACCESS, P_FRAME, P_ISSUE,
     P_LOCK_ASK, P_LOCK_TIMER, P_READ_DONE, P_VICTIM_DONE, PATH_CXDVIRT, PATH_CYLON, T_AGAIN, T_EXIT, T_INSTALL,
-    T_LOCK, T_OVERHEAD, T_PAGE, T_PHASE, T_QUEUE, T_READ_NS, T_REENTRY, T_REFAULT, T_RNG_PATH, T_SENSE, T_SINCE,
-    T_TRANSFER, T_VICTIM, T_VICTIM_NS, T_WRITE, THREAD_BITS, U, UNWRITTEN_CHARGE, UNWRITTEN_FREE, WRITTEN,
+    T_LOCK, T_OVERHEAD, T_PAGE, T_PHASE, T_QUEUE, T_READ_NS, T_REENTRY, T_REFAULT, T_RNG_PATH, T_SENSE, T_SINCE, T_SLEEPS_ON,
+    T_TRANSFER, T_VICTIM, T_VICTIM_NS, T_WRITE, U, UNWRITTEN_CHARGE, UNWRITTEN_FREE, WRITTEN,
 )
 from cxdbench.model.lock import acquire, release
-from cxdbench.model.nand import READ_ROW, program, read
-from cxdbench.model.pages import NO_PAGE, evict, evicted, install
+from cxdbench.model.nand import READ_ROW, page_type, program, read
+from cxdbench.model.pages import ANY_FRAME, NO_PAGE, evict, evicted, install
 from cxdbench.model.record import UNCHARGED, emit, record_miss
 from cxdbench.model.rng import chance, draw, from_knots
 
 OVERHEAD_ROW, GAP_ROW = 0, 1  # of knots: cxdvirt's overhead or cylon's rest; cylon's gap
 _WRITTEN, _WRITE = np.uint32(WRITTEN), np.uint32(DIRTY | WRITTEN)
-_MASK = U(MAX_THREADS - 1)
 
 
 @inline
@@ -58,7 +57,7 @@ def _lock_step(cfg, g, th, knots, order, t, now):
 
 
 @inline
-def _frame_step(cfg, g, th, word, queue, order, heap, log, t, now):
+def _frame_step(cfg, g, th, word, queue, log, t, now):
     """Find a frame, from the free ones or a victim; cxdvirt then pays for its fault, in part one miss at a time."""
     start = now
     if g[G_FREE] > U(0):
@@ -72,13 +71,10 @@ def _frame_step(cfg, g, th, word, queue, order, heap, log, t, now):
             g[G_SERIAL_FREE] = start + min(cfg[C_SERIAL_NS], th[t, T_OVERHEAD])
             th[t, T_LOCK] += start - now
     else:
-        pending = NEVER
-        if g[G_ORDER_N] > U(0):
-            pending = order[g[G_ORDER_HEAD] & _MASK] >> U(THREAD_BITS)
-        if g[G_HEAP_N] > U(0):
-            pending = min(pending, heap[0, 0])
-        th[t, T_VICTIM_NS] += pending + U(1) - now
-        return pending + U(1)
+        th[t, T_SLEEPS_ON] = ANY_FRAME
+        th[t, T_SINCE] = now
+        g[G_STARVED] += U(1)
+        return NEVER
     th[t, T_PHASE] = U(P_ISSUE)
     if cfg[C_PATH] == PATH_CXDVIRT:
         th[t, T_EXIT] += th[t, T_OVERHEAD]
@@ -134,7 +130,7 @@ def _install_step(cfg, g, th, word, queue, times, knots, order, heap, hist, stag
         pushes = cfg[C_PF_PAGES] * cfg[C_PF_PUSH_NS]
         th[t, T_INSTALL] += pushes
         end += pushes
-    configured = times[READ_ROW, (page // cfg[C_DIES]) % cfg[C_N_READ]] + cfg[C_TRANSFER_NS]
+    configured = times[READ_ROW, page_type(cfg, page, cfg[C_N_READ])] + cfg[C_TRANSFER_NS]
     record_miss(g, th, t, hist, stage, end, configured)
     th[t, T_PHASE] = U(P_ACCESS)
     return end
@@ -144,13 +140,13 @@ def _install_step(cfg, g, th, word, queue, times, knots, order, heap, hist, stag
 def step(cfg, g, th, word, queue, nand, times, knots, order, heap, hist, stage, log, t, due):
     """Handle a miss's event at `due` and all its steps that fall due at once.
 
-    Returns when it is next due (its completion once T_PHASE is P_ACCESS again; NEVER while it stands for the lock).
+    Returns when it is next due (its completion once T_PHASE is P_ACCESS again; NEVER while it stands for the lock or for a frame).
     """
     now = due
     while due == now:
         phase = th[t, T_PHASE]
         if phase == P_FRAME:
-            due = _frame_step(cfg, g, th, word, queue, order, heap, log, t, now)
+            due = _frame_step(cfg, g, th, word, queue, log, t, now)
         elif phase == P_ISSUE and th[t, T_VICTIM] != NO_PAGE:
             due = program(cfg, g, nand, times, log, t, th[t, T_VICTIM], now)
             th[t, T_VICTIM_NS] += due - now

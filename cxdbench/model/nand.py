@@ -70,10 +70,18 @@ def _book(cfg, nand, channel, now, ready):
 
 
 @inline
+def page_type(cfg, page, types):
+    """Which of the cell's `types` pages this is; one type, the common case, costs no division."""
+    if types == U(1):
+        return U(0)
+    return (page // cfg[C_DIES]) % types
+
+
+@inline
 def read(cfg, g, nand, times, page, now):
     """Issue a read of a page; when its data is there. g holds its queue, sense and transfer time."""
     die = page % cfg[C_DIES]
-    sense = times[READ_ROW, (page // cfg[C_DIES]) % cfg[C_N_READ]]
+    sense = times[READ_ROW, page_type(cfg, page, cfg[C_N_READ])]
     begin = max(nand[die], now)
     sensed = begin + sense
     transfer = _book(cfg, nand, die % cfg[C_CHANNELS], now, sensed)
@@ -89,7 +97,7 @@ def program(cfg, g, nand, times, log, thread, page, now):
     """Issue a program of a page; when it ends. Each full block of programs is followed by an erase on the die."""
     die = page % cfg[C_DIES]
     begin = _book(cfg, nand, die % cfg[C_CHANNELS], now, max(nand[die], now))
-    end = begin + cfg[C_TRANSFER_NS] + times[PROGRAM_ROW, (page // cfg[C_DIES]) % cfg[C_N_PROGRAM]]
+    end = begin + cfg[C_TRANSFER_NS] + times[PROGRAM_ROW, page_type(cfg, page, cfg[C_N_PROGRAM])]
     nand[die] = end
     g[G_NAND_PROGRAMS] += U(1)
     emit(g, log, now, thread, page, EV_PROGRAM)

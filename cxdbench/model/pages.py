@@ -8,12 +8,13 @@ from cxdbench.model.eviction import join, leave
 from cxdbench.model.layout import (
     BACKGROUND, C_THREADS, C_WRITEBACK_FREE, CACHED, DIRTY, EV_EVICT_CLEAN, EV_EVICT_DIRTY, EV_INSTALL, EVICTING,
     FLAGS, G_ASLEEP, G_CLEAN_BACK, G_CLEAN_FORE, G_DIRTY_BACK, G_DIRTY_FORE, G_EVICT_BEGUN, G_EVICT_ENDED, G_FILLS,
-    G_ORDER_HEAD, G_ORDER_N, G_PF_WASTED, MAX_THREADS, NOT_CACHED, PREFETCHED, REFERENCED, STATE, T_QUEUE, T_SINCE,
-    T_SLEEPS_ON, THREAD_BITS, U,
+    G_ORDER_HEAD, G_ORDER_N, G_PF_WASTED, G_STARVED, MAX_THREADS, NOT_CACHED, PREFETCHED, REFERENCED, STATE, T_QUEUE, T_SINCE,
+    T_SLEEPS_ON, T_VICTIM_NS, THREAD_BITS, U,
 )
 from cxdbench.model.record import emit
 
 NO_PAGE = U(2**64 - 1)
+ANY_FRAME = U(2**64 - 2)  # in T_SLEEPS_ON: the thread has a claim but no frame
 NO_THREAD = U(2**64 - 1)
 _STATE, _KEEP = np.uint32(STATE), np.uint32(FLAGS ^ STATE)
 _DIRTY, _PREFETCHED = np.uint32(DIRTY), np.uint32(PREFETCHED)
@@ -56,6 +57,19 @@ def wake(cfg, g, th, order, page, now):
             th[t, T_SLEEPS_ON] = NO_PAGE
             th[t, T_QUEUE] += now - th[t, T_SINCE]
             g[G_ASLEEP] -= U(1)
+            put(g, order, now, t)
+
+
+@inline
+def frame_may_be_had(cfg, g, th, order, now):
+    """A page was installed or a frame freed: threads without a frame look again at `now`."""
+    if g[G_STARVED] == U(0):
+        return
+    g[G_STARVED] = U(0)
+    for t in range(U(0), cfg[C_THREADS]):
+        if th[t, T_SLEEPS_ON] == ANY_FRAME:
+            th[t, T_SLEEPS_ON] = NO_PAGE
+            th[t, T_VICTIM_NS] += now - th[t, T_SINCE]
             put(g, order, now, t)
 
 
@@ -108,3 +122,4 @@ def install(cfg, g, th, word, queue, order, log, page, now, thread):
     join(cfg, g, word, queue, page)
     emit(g, log, now, thread, page, EV_INSTALL)
     wake(cfg, g, th, order, page, now)
+    frame_may_be_had(cfg, g, th, order, now)

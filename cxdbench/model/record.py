@@ -47,9 +47,9 @@ def record_miss(g, th, t, hist, stage, end, configured):
     latency = end - th[t, T_START]
     b = bin_of(latency)
     hist[MISS_ROW, b] += U(1)
-    for i in range(N_STAGES):
-        stage[b, i] += th[t, FIRST_STAGE + i]
-        th[t, FIRST_STAGE + i] = U(0)
+    for i in range(U(0), U(N_STAGES)):
+        stage[b, i] += th[t, U(FIRST_STAGE) + i]
+        th[t, U(FIRST_STAGE) + i] = U(0)
     if th[t, T_READ_NS] != UNCHARGED:
         _spread(hist, EXCESS_ROW, latency, configured)
         _spread(hist, RESIDUAL_ROW, latency, th[t, T_READ_NS])

@@ -22,7 +22,7 @@ struct run {
 
 #define MASK (MAX_THREADS - 1ull)
 #define NO_PAGE (~0ull)
-#define UNCHARGED (~0ull)
+#define ANY_FRAME (~0ull - 1)
 #define NEVER (1ull << 63)
 #define GOLD 0x9E3779B97F4A7C15ull
 
@@ -73,6 +73,21 @@ static inline void wake(struct run *r, u64 page, u64 now)
 	}
 }
 
+static inline void frame_may_be_had(struct run *r, u64 now)
+{
+	if (!r->g[G_STARVED])
+		return;
+	r->g[G_STARVED] = 0;
+	for (u64 t = 0; t < r->cfg[C_THREADS]; t++) {
+		u64 *row = r->th + t * TH_CELLS;
+		if (row[T_SLEEPS_ON] == ANY_FRAME) {
+			row[T_SLEEPS_ON] = NO_PAGE;
+			row[T_VICTIM_NS] += now - row[T_SINCE];
+			put(r, now, t);
+		}
+	}
+}
+
 /* the first gap of a channel at or after `ready` */
 static inline u64 book(struct run *r, u64 channel, u64 now, u64 ready)
 {
@@ -113,11 +128,16 @@ static inline u64 book(struct run *r, u64 channel, u64 now, u64 ready)
 	return begin;
 }
 
+static inline u64 page_type(struct run *r, u64 page, u64 types)
+{
+	return types == 1 ? 0 : page / r->cfg[C_DIES] % types;
+}
+
 static u64 program(struct run *r, u64 page, u64 now)
 {
 	u64 die = page % r->cfg[C_DIES];
 	u64 begin = book(r, die % r->cfg[C_CHANNELS], now, max64(r->nand[die], now));
-	u64 end = begin + r->cfg[C_TRANSFER_NS] + r->times[16 + page / r->cfg[C_DIES] % r->cfg[C_N_PROGRAM]];
+	u64 end = begin + r->cfg[C_TRANSFER_NS] + r->times[16 + page_type(r, page, r->cfg[C_N_PROGRAM])];
 	r->nand[die] = end;
 	r->g[G_NAND_PROGRAMS]++;
 	if (++r->nand[r->cfg[C_DIES] + die] == r->cfg[C_BLOCK_PAGES]) {
@@ -131,7 +151,7 @@ static u64 program(struct run *r, u64 page, u64 now)
 static inline u64 read_step(struct run *r, u64 *row, u64 now)
 {
 	u64 page = row[T_PAGE], die = page % r->cfg[C_DIES];
-	u64 sense = r->times[page / r->cfg[C_DIES] % r->cfg[C_N_READ]];
+	u64 sense = r->times[page_type(r, page, r->cfg[C_N_READ])];
 	u64 begin = max64(r->nand[die], now), sensed = begin + sense;
 	u64 transfer = book(r, die % r->cfg[C_CHANNELS], now, sensed), end = transfer + r->cfg[C_TRANSFER_NS];
 	r->nand[die] = end;
@@ -163,13 +183,14 @@ static inline u64 install_step(struct run *r, u64 *row, u64 now)
 	g[G_CACHED]++;
 	r->queue[g[G_Q_TAIL]++ & mask] = page;
 	wake(r, page, now);
+	frame_may_be_had(r, now);
 	u64 latency = now - row[T_START], b = bin_of(latency);
 	r->hist[MISS_ROW * N_BINS + b]++;
 	for (int i = 0; i < N_STAGES; i++) {
 		r->stage[b * N_STAGES + i] += row[FIRST_STAGE + i];
 		row[FIRST_STAGE + i] = 0;
 	}
-	u64 configured = r->times[page / r->cfg[C_DIES] % r->cfg[C_N_READ]] + r->cfg[C_TRANSFER_NS];
+	u64 configured = r->times[page_type(r, page, r->cfg[C_N_READ])] + r->cfg[C_TRANSFER_NS];
 	spread(r, EXCESS_ROW, latency, configured);
 	spread(r, RESIDUAL_ROW, latency, row[T_READ_NS]);
 	g[G_MISSES]++;
@@ -203,9 +224,10 @@ static inline u64 frame_step(struct run *r, u64 *row, u64 now)
 		}
 		r->word[victim] = (w & (FLAGS ^ STATE ^ DIRTY ^ PREFETCHED ^ REFERENCED)) | (w & DIRTY ? EVICTING : NOT_CACHED);
 	} else {
-		u64 pending = g[G_ORDER_N] ? r->order[g[G_ORDER_HEAD] & MASK] >> THREAD_BITS : NEVER;
-		row[T_VICTIM_NS] += pending + 1 - now;
-		return pending + 1;
+		row[T_SLEEPS_ON] = ANY_FRAME;
+		row[T_SINCE] = now;
+		g[G_STARVED]++;
+		return NEVER;
 	}
 	row[T_PHASE] = P_ISSUE;
 	return now;
@@ -277,7 +299,7 @@ static inline u64 finish_wait(struct run *r, u64 *row, u64 now)
 	return row[T_START] + latency;
 }
 
-static inline void next_address(struct run *r, u64 *row)
+static inline void next_address(struct run *r, u64 *row, u64 *to_page, u64 *to_write)
 {
 	u64 stream = r->cfg[C_STREAM], write = 0, page;
 	if (stream == STREAM_ARRAY || stream == STREAM_SEQUENTIAL) {
@@ -296,8 +318,40 @@ static inline void next_address(struct run *r, u64 *row)
 	u64 below = r->cfg[C_WRITE_BELOW];
 	if (below && (below >= 1ull << 32 || draw(row, T_RNG_WRITE) < below))
 		write = 1;
-	row[T_PAGE] = page;
-	row[T_WRITE] = write;
+	*to_page = page;
+	*to_write = write;
+}
+
+static inline void plain_hits(struct run *r, u64 stop, u64 limit)
+{
+	u64 *g = r->g, head = g[G_ORDER_HEAD], n = g[G_ORDER_N], done = g[G_DONE];
+	u64 between = r->cfg[C_HIT_NS] + r->cfg[C_THINK_NS];
+	while (n) {
+		u64 key = r->order[head & MASK], *row = r->th + (key & MASK) * TH_CELLS, left = row[T_LEFT] - 1, page, write;
+		if (key >= limit || !row[T_FRESH] || !left || done + 1 == stop)
+			break;
+		next_address(r, row, &page, &write);
+		u32 w = r->word[page];
+		if ((w & (STATE | PREFETCHED)) != CACHED) {
+			row[T_PAGE] = page;
+			row[T_WRITE] = write;
+			row[T_START] = key >> THREAD_BITS;
+			row[T_FRESH] = 0;
+			break;
+		}
+		done++;
+		if (write)
+			r->word[page] = w | DIRTY | WRITTEN;
+		row[T_HITS]++;
+		row[T_LEFT] = left;
+		key += between << THREAD_BITS;
+		u64 i = ++head + n - 1;
+		for (; i > head && r->order[(i - 1) & MASK] > key; i--)
+			r->order[i & MASK] = r->order[(i - 1) & MASK];
+		r->order[i & MASK] = key;
+	}
+	g[G_ORDER_HEAD] = head;
+	g[G_DONE] = done;
 }
 
 void run_phase(struct run *arg)
@@ -315,73 +369,65 @@ void run_phase(struct run *arg)
 	}
 	u64 stop = checkpoint(r);
 	while (g[G_LIVE]) {
-		u64 head = g[G_ORDER_HEAD], key = r->order[head & MASK], t = key & MASK, now = key >> THREAD_BITS;
+		plain_hits(r, stop, NEVER);
+		u64 head = g[G_ORDER_HEAD], key = r->order[head & MASK], t = key & MASK, now = key >> THREAD_BITS, due = now;
 		u64 *row = r->th + t * TH_CELLS;
 		g[G_ORDER_HEAD] = head + 1;
-		u64 horizon = --g[G_ORDER_N] ? r->order[(head + 1) & MASK] : NEVER;
-		for (;;) {
-			u64 due = now;
-			if (row[T_PHASE] == P_ACCESS) {
-				if (row[T_FRESH]) {
-					next_address(r, row);
-					row[T_START] = now;
-				}
-				u64 page = row[T_PAGE], write = row[T_WRITE];
-				u32 w = r->word[page], state = w & STATE;
-				if (state == CACHED) {
-					if (row[T_WAITED]) {
-						due = finish_wait(r, row, now);
-					} else {
-						due = now + r->cfg[C_HIT_NS];
-						row[T_HITS]++;
-						row[T_LEFT]--;
-						g[G_DONE]++;
-					}
-					if (write)
-						r->word[page] = w | DIRTY | WRITTEN;
+		g[G_ORDER_N]--;
+		if (row[T_PHASE] == P_ACCESS) {
+			if (row[T_FRESH]) {
+				next_address(r, row, &row[T_PAGE], &row[T_WRITE]);
+				row[T_START] = now;
+				row[T_FRESH] = 0;
+			}
+			u64 page = row[T_PAGE], write = row[T_WRITE];
+			u32 w = r->word[page], state = w & STATE;
+			if (state == CACHED) {
+				if (row[T_WAITED]) {
+					due = finish_wait(r, row, now);
 				} else {
-					row[T_FRESH] = 0;
-					row[T_AGAIN] = NO_PAGE;
-					if (state != NOT_CACHED) {
-						row[T_WAITED] = 1;
-						row[T_SLEEPS_ON] = page;
-						row[T_SINCE] = now;
-						g[G_ASLEEP]++;
-						break;
-					}
-					row[T_WAITED] = 0;
-					r->word[page] = (w & WRITTEN) | LOADING;
-					g[G_CLAIMS]++;
-					row[T_VICTIM] = NO_PAGE;
-					row[T_PHASE] = P_FRAME;
+					due = now + r->cfg[C_HIT_NS];
+					row[T_HITS]++;
+					row[T_LEFT]--;
+					g[G_DONE]++;
 				}
+				if (write)
+					r->word[page] = w | DIRTY | WRITTEN;
+			} else {
+				row[T_AGAIN] = NO_PAGE;
+				if (state != NOT_CACHED) {
+					row[T_WAITED] = 1;
+					row[T_SLEEPS_ON] = page;
+					row[T_SINCE] = now;
+					g[G_ASLEEP]++;
+					continue;
+				}
+				row[T_WAITED] = 0;
+				r->word[page] = (w & WRITTEN) | LOADING;
+				g[G_CLAIMS]++;
+				row[T_VICTIM] = NO_PAGE;
+				row[T_PHASE] = P_FRAME;
 			}
-			if (row[T_PHASE] != P_ACCESS) {
-				due = step(r, row, due);
-				horizon = 0;
-			}
-			if (row[T_PHASE] != P_ACCESS) {
+		}
+		if (row[T_PHASE] != P_ACCESS)
+			due = step(r, row, due);
+		if (row[T_PHASE] != P_ACCESS) {
+			if (due != NEVER)
 				put(r, due, t);
-				break;
-			}
-			row[T_FRESH] = 1;
-			latest = max64(latest, due);
-			if (g[G_DONE] == stop) {
-				stop = checkpoint(r);
-				if (r->ctl[1])
-					return;
-			}
-			if (!row[T_LEFT]) {
-				row[T_END_NS] = due;
-				g[G_LIVE]--;
-				break;
-			}
-			due += think;
-			if ((due << THREAD_BITS | t) >= horizon) {
-				put(r, due, t);
-				break;
-			}
-			now = due;
+			continue;
+		}
+		row[T_FRESH] = 1;
+		latest = max64(latest, due);
+		if (g[G_DONE] == stop) {
+			stop = checkpoint(r);
+			if (r->ctl[1])
+				return;
+		}
+		if (row[T_LEFT]) {
+			put(r, due + think, t);
+		} else {
+			row[T_END_NS] = due;
+			g[G_LIVE]--;
 		}
 	}
 	g[G_NOW] = latest;

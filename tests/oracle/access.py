@@ -77,9 +77,10 @@ class Access:
         """Take a frame: (whether it cost a victim, the victim if a program must end before it is gone)."""
         m = self.m
         while m.free == 0 and not m.policy.queue:
-            retry = m.schedule.next_of_others(self.actor) + 1
-            self.stages["victim"] += retry - m.now
-            yield at(retry)
+            since = m.now
+            m.without_frame.append(self.actor)
+            yield SLEEP
+            self.stages["victim"] += m.now - since
         if m.free:
             m.free -= 1
             return False, None

@@ -81,11 +81,13 @@ def drain(m: Machine):
 def _evict(m: Machine, victim: Page) -> None:
     if not m.evict(victim, -1):
         m.free += 1
+        m.frame_may_be_had()
         return
 
     def gone():
         m.move(victim, NOT_CACHED)
         m.free += 1
+        m.frame_may_be_had()
 
     end = m.program(victim, -1)
     if end == m.now:

@@ -59,6 +59,7 @@ class Machine:
         self.serial_free = 0
         handover_us = getattr(device.fault_path, "handover_us", 0)
         self.lock = Lock(self.schedule, round(handover_us * 1000), self._stays)
+        self.without_frame: list[Actor] = []
         self.unfinished_prefetches = 0
         self.draining = False
         self.running = 0
@@ -149,6 +150,13 @@ class Machine:
         self.log_event(thread, page.number, "install")
         self.move(page, CACHED)
         self.write(page, writes)
+        self.frame_may_be_had()
+
+    def frame_may_be_had(self) -> None:
+        """Threads without a frame look again."""
+        for sleeper in self.without_frame:
+            self.schedule.plan(sleeper, self.now)
+        self.without_frame = []
 
     def write(self, page: Page, writes: bool) -> None:
         if writes:

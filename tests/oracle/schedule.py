@@ -38,9 +38,6 @@ class Schedule:
     def cancel(self, actor: Actor) -> None:
         del self.pending[actor]
 
-    def next_of_others(self, actor: Actor) -> int:
-        return min(when[0] for other, when in self.pending.items() if other is not actor)
-
     def step(self) -> None:
         """Handle the next event whole."""
         actor = min(self.pending, key=self.pending.__getitem__)
