@@ -64,11 +64,10 @@ class Lab:
 @contextlib.contextmanager
 def chromium() -> Iterator[Browser]:
     """Start headless chromium, the one in CXD_CHROMIUM or the first on the path; NoBrowser if there is none."""
-    program = os.environ.get("CXD_CHROMIUM") or next(filter(None, map(shutil.which, CHROMIUM_NAMES)), None)
+    names = [os.environ["CXD_CHROMIUM"]] if "CXD_CHROMIUM" in os.environ else CHROMIUM_NAMES
+    program = next(filter(None, map(shutil.which, names)), None)
     if program is None:
-        raise NoBrowser(
-            "chromium is not installed: `sudo apt-get install chromium`, or set CXD_CHROMIUM to one"
-        )
+        raise NoBrowser(f"there is no {' or '.join(names)} here: `sudo apt-get install chromium`")
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program, args=CHROMIUM_FLAGS)
         yield browser
