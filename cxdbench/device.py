@@ -150,7 +150,7 @@ class CylonPath(Settings):
     refault_probability: Share = 0.005
     refault_gap_us: Us = 17.0
     handover_mean: Share = 0.71
-    handover_spread: Share = 0.165
+    handover_spread: Share = 0.168
     handover_us: Us = 12.0
     second_exit_us: Us = 4.15
 
@@ -270,15 +270,19 @@ def _entry(file: str, what: str, name: str) -> dict:
 
 
 def fitted_constants(device: Device) -> dict[str, str]:
-    """Dotted names of the constants in use on `device` that were fitted, not measured, and to what."""
+    """Dotted names of the constants in use on `device` that were fitted, not measured, and to what.
+
+    In use: the mechanism is on, and the value is the preset's or its field's default, not one of the user's own.
+    """
     found = {}
-    for entry in _table("devices.toml").values():
+    for name, entry in _table("devices.toml").items():
+        preset = Device.named(name)
         for dotted, why in entry.get("fitted", {}).items():
             group, field = dotted.split(".")
-            ours, theirs = getattr(device, group), entry.get(group, {})
-            theirs = {"kind": theirs} if isinstance(theirs, str) else theirs
-            if group == "fault_path" and ours.kind != theirs.get("kind"):
+            ours, theirs = getattr(device, group), getattr(preset, group)
+            if type(ours) is not type(theirs) or (group == "prefetch" and ours.pages == 0):
                 continue
-            if hasattr(ours, field):
-                found[dotted] = f"{getattr(ours, field)}: {why}"
+            value = getattr(ours, field)
+            if value in (getattr(theirs, field), type(ours).model_fields[field].default):
+                found[dotted] = f"{value}: {why}"
     return found

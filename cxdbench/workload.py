@@ -13,9 +13,8 @@ from pydantic import Field, PlainSerializer, field_validator, model_validator
 
 from cxdbench.device import PAGE_BYTES, Device, Share
 from cxdbench.settings import ConfigError, Settings, config_error, short
-from cxdbench.trace import Accesses, read_trace
+from cxdbench.trace import MAX_THREADS, Accesses, read_trace
 
-MAX_THREADS = 64
 Threads = Annotated[int, Field(ge=1, le=MAX_THREADS)]
 Wss = Annotated[float, Field(gt=0, le=1000, allow_inf_nan=False,
                              description="bytes of all threads over the cache's bytes")]
