@@ -1,4 +1,4 @@
-"""What all settings share: frozen, bounds checked, JSON round trip, dotted `with_`, one clear sentence a fault."""
+"""What all settings share: frozen, checked, to and from JSON, dotted `with_`, a clear sentence for each fault."""
 from __future__ import annotations
 
 from functools import cache
@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 
 class ConfigError(ValueError):
-    """A setting is out of range, unknown or contradictory: the message names field, value and what is allowed.
+    """A setting is out of range, unknown or contradictory; it names the field, its value and what is allowed.
 
     `faults` holds the same for each field, (path, value, why), where fields are at fault.
     """

@@ -217,7 +217,7 @@ def stamps(folder: Path) -> dict[str, int]:
 
 SCRIPT = """
 import sys, cxdbench as cxd
-cxd.sweep(cxd.Device.named("cxdvirt").scaled(cache_pages=512), cxd.Chase(accesses=1_500_000),
+cxd.sweep(cxd.Device.named("cxdvirt").scaled(cache_pages=512), cxd.Chase(accesses=500_000),
           {"wss": [1.2, 1.5, 1.8, 2.1], "threads": [1, 2, 4, 8]}, path=sys.argv[1], progress=False)
 """
 
@@ -235,15 +235,15 @@ def test_a_killed_sweep_goes_on_without_redoing(tmp_path):
     halves = next(iter(kept))  # as a kill never leaves one, but a full disk may
     os.truncate(folder / halves, 1000)
     axes = {"wss": [1.2, 1.5, 1.8, 2.1], "threads": [1, 2, 4, 8]}
-    grid = quiet(DEVICE, CHASE.with_(accesses=1_500_000), axes, path=folder)
+    grid = quiet(DEVICE, CHASE.with_(accesses=500_000), axes, path=folder)
     after = stamps(folder)
     assert len(after) == 16 and grid["finished"].all()
     assert {name for name in kept if after[name] == kept[name]} == set(kept) - {halves}
-    assert (grid["count"].sum("outcome") == 1_500_000).all()
-    alone = cxd.run(DEVICE, CHASE.with_(accesses=1_500_000, wss=1.8, threads=4))
+    assert (grid["count"].sum("outcome") == 500_000).all()
+    alone = cxd.run(DEVICE, CHASE.with_(accesses=500_000, wss=1.8, threads=4))
     assert point(grid, wss=1.8, threads=4).identical(alone)
     # a wider sweep takes the same points from there; another device has none
-    wider = quiet(DEVICE, CHASE.with_(accesses=1_500_000), axes | {"wss": [1.2, 1.5, 0.5]}, path=folder)
+    wider = quiet(DEVICE, CHASE.with_(accesses=500_000), axes | {"wss": [1.2, 1.5, 0.5]}, path=folder)
     assert len(stamps(folder)) == 20 and {n: t for n, t in stamps(folder).items() if n in after} == after
     assert isinstance(wider, xr.Dataset)
     quiet(DEVICE.with_(hit_ns=140), CHASE.with_(accesses=1_000), {"wss": [1.2]}, path=folder)

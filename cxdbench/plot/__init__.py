@@ -1,0 +1,8 @@
+"""Figures from results: Bokeh ones that redraw in place, and the same CDF as a still picture.
+
+Each function returns a `Plot`: its `figure` is the Bokeh model, and a notebook shows it when a cell ends with it.
+"""
+from cxdbench.plot.base import Plot
+from cxdbench.plot.latency import ccdf, cdf
+
+__all__ = ["Plot", "ccdf", "cdf"]
