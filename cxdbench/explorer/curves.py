@@ -48,7 +48,8 @@ class Curves:
         if tab == self.tab:
             return
         self.tab = tab
-        self._redraw(tab)
+        if tab in self.plots:
+            self._redraw(tab)
         for name, pane in self.panes.items():
             pane.layout.display = None if name == tab else "none"
             (self.buttons[name].add_class if name == tab else self.buttons[name].remove_class)("cxd-on")
@@ -57,7 +58,8 @@ class Curves:
         """Draw another outcome or other pins."""
         self._outcome, self._pinned = outcome, pinned
         self._stale = set(self.plots)
-        self._redraw(self.tab)
+        if self.tab in self.plots:
+            self._redraw(self.tab)
 
     def all(self) -> None:
         """Draw what is not seen as well."""

@@ -14,11 +14,13 @@ from cxdbench.explorer.controls import Controls
 from cxdbench.explorer.curves import Curves
 from cxdbench.explorer.exports import export
 from cxdbench.explorer.foot import Foot
+from cxdbench.explorer.keeping import bundle
 from cxdbench.explorer.loop import MainLoop
 from cxdbench.explorer.readout import Readout
 from cxdbench.explorer.runner import Outcome, Runner, execute
 from cxdbench.explorer.setting import Setting
 from cxdbench.explorer.state import Pin, State
+from cxdbench.explorer.sweeping import Sweeping
 from cxdbench.plot.base import load_bokehjs
 from cxdbench.plot.shape import Curve
 
@@ -32,6 +34,8 @@ class Workbench:
     def __init__(self, state: State) -> None:
         self.state = state
         self.loop = MainLoop()
+        self.kept: dict[str, Any] = {}
+        self._kept: Any = None
         self.curves_by_setting: dict[Setting, Curve] = {
             pin.setting: execute(pin.setting).curve for pin in state.view.pins}
         self.outcome = execute(state.setting, state.view.repeats)
@@ -40,7 +44,9 @@ class Workbench:
         self.foot = Foot()
         self.bar = Bar(self._later(self.act), self._later(lambda e: self.change("engine", e)), self._later(self.export))
         self.controls = Controls(state, self._later(self.change))
-        self.curves = Curves(self.outcome, self._pinned(), {}, self._later(lambda tab: self.curves.choose(tab)))
+        self.sweeping = Sweeping(self.loop, lambda: self.state.setting, lambda text: self.foot.say(text, wrong=True))
+        self.curves = Curves(self.outcome, self._pinned(), {"sweep": ("sweep", self.sweeping.widget)},
+                             self._later(lambda tab: self.curves.choose(tab)))
         self.readout = Readout(self._later(self.unpin))
         main = W.HBox([self.controls.widget, self.curves.widget, self.readout.widget])
         main.add_class("cxd-main")
@@ -52,6 +58,8 @@ class Workbench:
     def _ipython_display_(self) -> None:
         load_bokehjs(again=True)
         display(self.widget)
+        # what is kept replaces this empty output of the same cell, and is saved with it
+        self._kept = display({"text/plain": ""}, raw=True, display_id=True)
 
     def _later(self, work: Callable[..., None]) -> Callable[..., None]:
         """A widget's callback that does its work in the main loop and lets no error out of it."""
@@ -103,12 +111,21 @@ class Workbench:
         path = export(kind, self.state, self.outcome, curves, self.table)
         self.foot.say(f"wrote {path}")
 
+    def keep(self) -> None:
+        """Write what is seen into the cell's saved output."""
+        self.kept = bundle(self.state, self.table, self.outcome.curve, self._pinned())
+        self.curves.freeze()
+        if self._kept is not None:
+            self._kept.update(self.kept, raw=True)
+        self.foot.say("kept: save the notebook, and what is seen now goes with it")
+
     def settle(self, timeout_s: float = 60) -> bool:
         """Wait, outside a kernel, until all that was asked has been drawn."""
         return self.runner.settle(timeout_s)
 
     def close(self) -> None:
-        """End the worker and the widgets."""
+        """End the workers and the widgets."""
+        self.sweeping.cancel()
         self.runner.close()
         self.widget.close()
 
