@@ -74,7 +74,7 @@ FIELDS = (
           sweep=(4096, 8192, 16384, 32768), origin="scale"),
     Field("eviction", "device", "eviction", "", "Which cached page gives up its frame.", "choice",
           choices=words("fifo", "lifo", "clock", "lru"), sweep=("fifo", "lifo", "clock", "lru")),
-    Field("prefetch.pages", "device", "prefetch", "pages", "A demand miss asks for the next N pages in the background; "
+    Field("prefetch.pages", "device", "prefetch N", "", "A demand miss asks for the next N pages in the background; "
           "0 is off.", "whole", 0, 32, sweep=(0, 1, 2, 4, 8)),
     Field("write_share", "workload", "writes", "", "Share of the accesses that write.", "slider", 0, 1, 0.05,
           sweep=(0, 0.1, 0.3, 0.5), origin="chase"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 import numpy as np
 import xarray as xr
 from bokeh.layouts import gridplot
-from bokeh.models import BasicTicker, ColorBar, LinearColorMapper, LogColorMapper, Range1d
+from bokeh.models import BasicTicker, ColorBar, ColumnDataSource, LinearColorMapper, LogColorMapper, Range1d
 from bokeh.palettes import Cividis256
 from bokeh.plotting import figure
 
@@ -60,6 +60,7 @@ def heat(grid: xr.Dataset, metric: str = "miss_mean_ns", **size: int) -> Sheet:
     data = {"x": [a for a in xs for _ in ys], "y": [b for _ in xs for b in ys], "value": values.ravel(),
             "text": [f"{v:.3g}" if np.isfinite(v) else "" for v in values.ravel()],
             "ink": ["#ffffff" if v < _middle(low, high, wide) else "#000000" for v in values.ravel()]}
+    data = ColumnDataSource(data, name="heat-cells")
     plot.rect("x", "y", 1, 1, source=data, fill_color={"field": "value", "transform": mapper}, line_color=None,
               name="heat")
     plot.text("x", "y", text="text", source=data, text_align="center", text_baseline="middle", text_color="ink",
