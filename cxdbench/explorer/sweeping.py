@@ -50,12 +50,14 @@ class Sweeping:
             field.observe(lambda _, i=i: self._fill(i), "value")
             self._fill(i)
         self.metric = W.Dropdown(options=[("latency CDFs", "cdf"), *((text, name) for name, text in METRICS.items())],
-                                 value="miss_mean_ns", layout=wide, tooltip="Small multiples, or one number a point")
+                                 value="miss_mean_ns", layout=W.Layout(flex="1 1 0", min_width="80px"), tooltip="Small multiples, or one number a point")
         self.metric.observe(lambda _: loop.do(self._draw), "value")
-        self.start = W.Button(description="Sweep", tooltip="Run every point")
-        self.stop = W.Button(description="Cancel", disabled=True, tooltip="Stop; finished points are kept")
-        self.bar = W.FloatProgress(min=0, max=1, layout=W.Layout(width="110px", height="14px"))
-        self.count = W.HTML()
+        plain = W.Layout(flex="0 0 auto", width="auto")
+        self.start = W.Button(description="Sweep", tooltip="Run every point", layout=plain)
+        self.stop = W.Button(description="Cancel", disabled=True, layout=plain,
+                             tooltip="Stop; finished points are kept")
+        self.bar = W.FloatProgress(min=0, max=1, layout=W.Layout(flex="0 0 90px", height="14px"))
+        self.count = W.HTML(layout=W.Layout(flex="0 0 64px"))
         self.start.on_click(lambda _: loop.do(self.run))
         self.stop.on_click(lambda _: self.cancel())
         rows = [W.HBox([field, values]) for field, values in zip(self.fields, self.values, strict=True)]
