@@ -4,7 +4,8 @@ from __future__ import annotations
 import numpy as np
 
 from cxdbench.published.experiments import (
-    PATTERNS, WSS, access_us, fig5, hit_ratio, miss_mean_us, miss_us, reach, served, share_within)
+    PATTERNS, WSS, access_us, fig5, hit_ratio, miss_mean_us, miss_us, reach, served, share_within,
+    thread_seconds)
 from cxdbench.published.registry import Holds, reproduces
 
 FIG6_COST = "a fault's cost is fitted to Fig. 6, at one thread and 1.5x"
@@ -59,7 +60,7 @@ def _():
 @reproduces("f5.miss.8t.cylon", "predicted", LOCK, ends=True,
             known="Ours ends lower: a kept lock makes the wait for it geometric, and the printed one has a longer tail")
 def _():
-    return miss_range("cylon", 8, 0.001, 0.9999)
+    return miss_range("cylon", 8, 0.001, 0.999)
 
 
 def scale(system: str):
@@ -84,7 +85,9 @@ def _():
     return over_patterns(miss_mean_us)[PATTERNS.index("cycle")]
 
 
-@reproduces("f5.p99.8t", "predicted", LOCK)
+@reproduces("f5.p99.8t", "predicted", LOCK,
+            known="Ours ends some 20 % above the printed 25: at P99 of all accesses Cylon's tail is the wait for a kept "
+                  "lock, whose length the fitted spread sets")
 def _():
     return reach(over_patterns(lambda result: access_us(result, 0.99)[0]))
 
@@ -166,7 +169,10 @@ def _():
     return lower_above({"P90": 0.9, "P99": 0.99, "P99.9": 0.999, "P99.99": 0.9999}, 1)
 
 
-@reproduces("f5.ccdf.8t", "predicted", LOCK)
+@reproduces("f5.ccdf.8t", "predicted", LOCK,
+            known="The random chase holds. In the sequential one seven in eight accesses hit, so P95 lies among the misses "
+                  "that the lock's holder serves back to back, faster than CXDVirt's in line; ours crosses between P95 "
+                  "and P99, the paper's at P90")
 def _():
     return lower_above({"P95": 0.95, "P99": 0.99, "P99.9": 0.999, "P99.99": 0.9999}, 8)
 
@@ -181,3 +187,15 @@ def _():
     height = float(hits["bin"].where(hits > 0).max()) / 1000
     holds = abs(step - misses) <= 0.01 * misses and height < below
     return Holds(holds, f"{step} accesses at {height:.3g} us, {misses} misses above {below:.3g} us")
+
+
+@reproduces("f5.time.thread.cxdvirt", "predicted", f"{FIG6_COST}; the serial part to the ratio of means; that the timed "
+            "part was one pass is inferred from this row itself, and the next then follows")
+def _():
+    return thread_seconds(fig5("cxdvirt", "cycle", 8))
+
+
+@reproduces("f5.time.thread.cylon", "predicted", f"{LOCK}. One pass, as in the row before", ends=True,
+            known="Ours start and end about a tenth earlier, as the mean miss does")
+def _():
+    return thread_seconds(fig5("cylon", "cycle", 8))

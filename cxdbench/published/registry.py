@@ -12,7 +12,6 @@ Kind = Literal["mechanism", "predicted", "fitted"]
 ROUGH = 1.25    # at most so far beyond the band, as a factor, is "rough"
 REACH = 1.10    # a printed range is reached where each end of ours comes as near, as a factor
 NOT_YET = {
-    "f5.time": "the number of accesses behind these seconds is not printed",
     "f7a": "needs OCEAN's own accesses and, for Cylon, the cost of nested paging; neither is here yet",
     "f7b": "needs a model of Redis's accesses and of the cost of a request; not here yet",
     "f8": "needs a model of Redis's accesses and of the cost of a request; not here yet",
