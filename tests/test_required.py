@@ -32,8 +32,8 @@ WHOLE_FILE = 'import pytest\npytest.importorskip("no_such_package")\n'
     ("setting", "counts"),
     [
         ({}, {"passed": 1, "skipped": 4, "xfailed": 1}),
-        ({"CXD_REQUIRE_ALL": "1"}, {"passed": 1, "failed": 2, "skipped": 1, "xfailed": 1, "error": 1}),
-        ({"CI": "true"}, {"passed": 1, "failed": 2, "skipped": 1, "xfailed": 1, "error": 1}),
+        ({"CXD_REQUIRE_ALL": "1"}, {"passed": 1, "failed": 1, "skipped": 1, "xfailed": 1, "errors": 2}),
+        ({"CI": "true"}, {"passed": 1, "failed": 1, "skipped": 1, "xfailed": 1, "errors": 2}),
         ({"CI": "false", "CXD_REQUIRE_ALL": "0"}, {"passed": 1, "skipped": 4, "xfailed": 1}),
     ],
 )
