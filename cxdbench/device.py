@@ -125,7 +125,7 @@ class CxdvirtPath(Settings):
     """
 
     kind: Literal["cxdvirt"] = "cxdvirt"
-    overhead_us: Quantiles = (1.86, 2.2, 2.56, 3.96, 11.5)
+    overhead_us: Quantiles = (2.0, 2.34, 2.7, 4.02, 11.3)
     serial_us: Us = 2.15
 
     @field_validator("overhead_us")
@@ -146,9 +146,9 @@ class CylonPath(Settings):
 
     kind: Literal["cylon"] = "cylon"
     exit_us: Us = 4.15
-    rest_us: Quantiles = (0.99, 1.6, 4.19, 4.19, 4.19)
+    rest_us: Quantiles = (1.15, 1.76, 4.3, 4.3, 4.3)
     refault_probability: Share = 0.005
-    refault_gap_us: Us = 17.0
+    refault_gap_us: Us = 16.1
     handover_mean: Share = 0.71
     handover_spread: Share = 0.168
     handover_us: Us = 12.0

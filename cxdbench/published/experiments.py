@@ -42,7 +42,7 @@ def fig5(system: str, pattern: str, threads: int) -> xr.Dataset:
 def fig6(system: str) -> xr.Dataset:
     """Fig. 6 (and 1): one thread, sequential, 1.5x, a read pass after a write pass and a first read pass."""
     return run(device(system), Chase(wss=1.5, threads=1, pattern="sequential", node_bytes=512, prepare="written",
-                                     accesses=32_000_000))
+                                     accesses=16_000_000))
 
 
 @cache
