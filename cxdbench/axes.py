@@ -9,7 +9,6 @@ from inspect import isclass
 from typing import Any, get_args
 
 import numpy as np
-import xarray as xr
 
 from cxdbench.device import ConfigError, Device
 from cxdbench.settings import Settings, short
@@ -100,13 +99,3 @@ def units(name: str) -> str:
     """The unit of a field, from the end of its name; "1" where it has none."""
     end = "pages" if name in BARE_PAGES else re.split(r"[._]", name)[-1]
     return UNITS.get(end, "1")
-
-
-def coordinate(name: str, values: list) -> xr.Variable:
-    """Values as the coordinate `name`: numbers with their unit, or else words."""
-    labels = [label(value) for value in values]
-    if all(isinstance(value, bool) for value in labels):
-        return xr.Variable(name, np.array(labels, bool))
-    if all(isinstance(value, int | float) and not isinstance(value, bool) for value in labels):
-        return xr.Variable(name, np.array(labels), {"units": units(name)})
-    return xr.Variable(name, np.array([str(value) for value in labels]))

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from cxdbench.axes import coordinate, label
+from cxdbench.axes import label, units
 from cxdbench.device import ConfigError, Device
 from cxdbench.workload import Workload, to_json
 
@@ -115,3 +115,13 @@ def point(grid: xr.Dataset, at: dict[str, Any] | None = None, /, **coords: Any) 
     one = one.drop_vars(["finished", "thread_exists", *own, *axes])
     one.attrs = attrs
     return one
+
+
+def coordinate(name: str, values: list) -> xr.Variable:
+    """Values as the coordinate `name`: numbers with their unit, or else words."""
+    labels = [label(value) for value in values]
+    if all(isinstance(value, bool) for value in labels):
+        return xr.Variable(name, np.array(labels, bool))
+    if all(isinstance(value, int | float) and not isinstance(value, bool) for value in labels):
+        return xr.Variable(name, np.array(labels), {"units": units(name)})
+    return xr.Variable(name, np.array([str(value) for value in labels]))

@@ -87,8 +87,10 @@ class _Point:
     file: Path | None
 
     @property
-    def work(self) -> int:
-        """Accesses of the run, roughly."""
+    def work(self) -> float:
+        """Accesses of the run, roughly; a point that was kept comes before all."""
+        if self.file and self.file.is_file():
+            return math.inf
         if not isinstance(self.workload, Chase | Zipf):
             return self.workload.accesses or 0
         nodes = self.workload.nodes_per_page if isinstance(self.workload, Chase) else 1
@@ -183,7 +185,7 @@ def _key(device: Device, workload: Workload, backend: str, digests: dict[str, st
 
 
 def _run_all(points: list[_Point], grid: Grid, control: SweepControl, backend: str, bar: tqdm) -> None:
-    """Fill the grid, biggest runs first; returns early, with what there is, when cancelled."""
+    """Fill the grid, kept points and then the biggest runs first; returns early, with what there is, when cancelled."""
     pool = ThreadPoolExecutor(_cores(), thread_name_prefix="cxdbench-sweep")
     pending = {pool.submit(_run_one, p, control, backend): p for p in sorted(points, key=lambda p: -p.work)}
 

@@ -3,13 +3,14 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
-from cxdbench.published import Answer
+from cxdbench.published import Answer, Holds
 from cxdbench.summary import summary
 
 LINES = {"accesses": "accesses", "hit_ratio": "hit ratio", "misses": "misses", "waits": "waits", "mean_ns": "mean latency",
@@ -66,12 +67,12 @@ def summary_json(result: xr.Dataset) -> dict[str, float | None]:
 
 
 def _points(grid: xr.Dataset) -> list[tuple[dict[str, Any], xr.Dataset]]:
-    """(the place, the summary) of each finished point; with seeds, of each point of which any seed is finished."""
+    """(the place, the summary) of each finished point; with seeds, of those finished with all seeds."""
     axes = [name for name in json.loads(grid.attrs["axes"]) if name != "seed" or "seed" not in grid.dims]
-    finished = grid["finished"].any("seed") if "seed" in grid.dims else grid["finished"]
+    finished = grid["finished"].all("seed") if "seed" in grid.dims else grid["finished"]
     values = summary(grid)
-    if not values or not isinstance(values, xr.Dataset):
-        return [({}, xr.Dataset(values))]
+    if not axes:
+        return [({}, xr.Dataset(values))] if finished else []
     where = [dict(zip(axes, index, strict=True)) for index in np.argwhere(finished.values)]
     return [({name: _plain(grid[name].values[i]) for name, i in at.items()}, values.isel(at)) for at in where]
 
@@ -82,6 +83,8 @@ def sweep_json(grid: xr.Dataset) -> list[dict[str, Any]]:
 
 def sweep_table(grid: xr.Dataset) -> str:
     points = _points(grid)
+    if not points:
+        return "no point is finished"
     axes = list(points[0][0])
     units = {name: grid[name].attrs.get("units", "1") for name in axes}
     head = [*(name if units[name] == "1" else f"{name} [{units[name]}]" for name in axes), "hit ratio",
@@ -100,11 +103,16 @@ def published_json(answers: list[Answer]) -> list[dict[str, Any]]:
 
 
 def published_table(answers: list[Answer]) -> str:
+    """The numbers, then for each row why it comes out so, with the numbers behind a relation."""
     rows = [("row", "published", "band", "ours", "verdict")]
-    rows += [(a.row.id, a.row.published_text, a.row.band_text, a.ours_text, a.verdict) for a in answers]
-    counts = {verdict: sum(a.verdict == verdict for a in answers) for verdict in dict.fromkeys(a.verdict for a in answers)}
-    why = "\n".join(f"{a.row.id}: {a.why}" for a in answers)
-    return f"{table(rows)}\n\n{why}\n\n" + ", ".join(f"{n} {verdict}" for verdict, n in counts.items())
+    whys = []
+    for a in answers:
+        relation = a.row.band_low is None and a.row.band_high is None
+        ours = ("holds" if a.ours.holds else "does not hold") if isinstance(a.ours, Holds) else a.ours_text
+        rows.append((a.row.id, a.row.published_text, "holds" if relation else a.row.band_text, ours, a.verdict))
+        whys.append(f"{a.row.id}: {a.why}" + (f" ({a.ours.detail})" if isinstance(a.ours, Holds) else ""))
+    counts = Counter(a.verdict for a in answers)
+    return "\n".join([table(rows), "", *whys, "", ", ".join(f"{n} {verdict}" for verdict, n in counts.items())])
 
 
 def _plain(value: Any) -> Any:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from cxdbench.published import fig1, fig5, fig6, settings
-from cxdbench.published.registry import REGISTRY, Answer, answer_one
+from cxdbench.published.registry import REGISTRY, Answer, Holds, answer_one
 from cxdbench.published.rows import Row, rows, select
 
 COLUMNS = ("id", "source", "system", "workload", "condition", "metric", "published", "band", "ours", "verdict", "why")
@@ -35,4 +35,4 @@ def table(answers: Iterable[Answer] | None = None, *, figure: str | None = None)
 
 
 FIGURES = (settings, fig1, fig5, fig6)  # importing a figure's file registers its rows
-__all__ = ["REGISTRY", "Answer", "Row", "answer", "broken", "rows", "table"]
+__all__ = ["REGISTRY", "Answer", "Holds", "Row", "answer", "broken", "rows", "table"]

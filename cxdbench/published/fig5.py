@@ -4,8 +4,18 @@ from __future__ import annotations
 import numpy as np
 
 from cxdbench.published.experiments import (
-    PATTERNS, WSS, access_us, fig5, hit_ratio, miss_mean_us, miss_us, reach, served, share_within,
-    thread_seconds)
+    PATTERNS,
+    WSS,
+    access_us,
+    fig5,
+    hit_ratio,
+    miss_mean_us,
+    miss_us,
+    reach,
+    served,
+    share_within,
+    thread_seconds,
+)
 from cxdbench.published.registry import Holds, reproduces
 
 FIG6_COST = "a fault's cost is fitted to Fig. 6, at one thread and 1.5x"

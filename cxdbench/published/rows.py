@@ -57,9 +57,7 @@ def span(low: float | None, high: float | None, unit: str) -> str:
         return f"at most {high:.4g}{unit}"
     if high is None:
         return f"at least {low:.4g}{unit}"
-    first, last = f"{low:.4g}" if low < 1e4 else f"{low:.6g}", f"{high:.4g}" if high < 1e4 else f"{high:.6g}"
-    if max(low, high) >= 1000 and unit.strip() == "MiB":
-        first, last = f"{low:.6g}", f"{high:.6g}"
+    first, last = (f"{end:.4g}" if abs(end) < 1000 else f"{end:.6g}" for end in (low, high))
     return f"{first}{unit}" if first == last else f"{first} to {last}{unit}"
 
 
