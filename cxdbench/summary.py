@@ -99,7 +99,8 @@ def summary(result: xr.Dataset) -> dict[str, float] | xr.Dataset:
     for name in ("charged", "nand_reads", "nand_programs", "nand_erases", "prefetch_issued", "prefetch_useful",
                  "prefetch_late", "prefetch_wasted"):
         out[name] = r[name].astype(float)
-    table = xr.Dataset(out)
+    # a sweep over accesses has that name as its coordinate already
+    table = xr.Dataset({name: value for name, value in out.items() if name not in accesses.dims})
     if "seed" in table.dims:
         low, high = table.min("seed"), table.max("seed")
         table = table.mean("seed")

@@ -149,7 +149,7 @@ def test_bad_input_is_one_sentence_and_status_2(command, arguments, says):
 def test_a_fault_of_ours_is_not_called_bad_input(command, monkeypatch):
     def fails(*_, **__):
         raise ZeroDivisionError("a fault")
-    monkeypatch.setattr("cxdbench.run.run", fails)
+    monkeypatch.setattr(sys.modules["cxdbench.run"], "run", fails)
     with pytest.raises(ZeroDivisionError):
         cli.main(["run"])
 

@@ -17,6 +17,8 @@ from cxdbench.control import Cancelled
 from cxdbench.device import ConfigError, Device
 from cxdbench.workload import WORKLOADS, Workload
 
+CTRL_C = 130
+
 app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False,
                   help="What a CXL-SSD does to a workload, from a model of its cache, NAND and fault path.")
 
@@ -163,16 +165,19 @@ def main(arguments: list[str] | None = None) -> None:
 
 def _main(arguments: list[str] | None) -> int:
     try:
-        return app(args=arguments, prog_name="cxdbench", standalone_mode=False) or 0
+        status = app(args=arguments, prog_name="cxdbench", standalone_mode=False) or 0
+        if status == CTRL_C:  # newer typers turn Ctrl-C into this status and say nothing
+            _say("cxdbench: cancelled")
+        return status
     except (ConfigError, OSError) as error:
         _say(f"cxdbench: {error}")
         return 2
     except Cancelled as error:
         _say(f"cxdbench: {error}")
-        return 130
+        return CTRL_C
     except (KeyboardInterrupt, typer.Abort):
         _say("cxdbench: cancelled")
-        return 130
+        return CTRL_C
     except Exception as error:
         if not isinstance(error, typer.BadParameter.__mro__[1]):  # a fault of ours, not of the command line
             raise
