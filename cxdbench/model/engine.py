@@ -78,6 +78,7 @@ class Run:
         self.zipf = np.stack([inputs.zipf_keep, inputs.zipf_alias])
         self.hist = np.zeros((HIST_ROWS, N_BINS), np.uint64)
         self.stage = np.zeros((N_BINS, at.N_STAGES), np.uint64)
+        self.no_hist = np.zeros((0, N_BINS), np.uint64)
         self.no_window = np.zeros((0, 5), np.uint64)
         self.no_log = np.zeros((0, 4), np.uint64)
 
@@ -93,7 +94,8 @@ class Run:
         self.g[at.G_DONE], self.g[at.G_TOTAL] = 0, int(quota.sum())
         finished = run_phase(
             self.cfg, self.g, self.th, self.word, self.queue, self.nand, self.times, self.knots, self.inputs.entries,
-            self.zipf, self.heap, self.order, self.hist, self.stage,
+            self.zipf, self.heap, self.order,
+            self.no_hist if window is None else self.hist, self.no_hist if window is None else self.stage,
             self.no_window if window is None else window, self.no_log if log is None else log, control.cells)
         if not finished or control.cancelled:
             raise Cancelled(f"cancelled in the {name}")

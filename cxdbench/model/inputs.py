@@ -139,8 +139,13 @@ def _trace(device: Device, workload: Trace, common: dict) -> Inputs:
                           "these are byte addresses, divide them by 4096 or read the trace from a file")
     if workload.accesses == 0:
         raise ConfigError("Trace.accesses is 0: at least 1")
-    order = np.argsort(accesses.thread, kind="stable")
-    entries = accesses.pages[order].astype(np.uint32) | (accesses.writes[order].astype(np.uint32) << np.uint32(31))
+    pages, writes = accesses.pages, accesses.writes
+    if accesses.threads > 1:
+        order = np.argsort(accesses.thread, kind="stable")
+        pages, writes = pages[order], writes[order]
+    entries = pages.astype(np.uint32)
+    if writes.any():
+        entries |= writes.astype(np.uint32) << np.uint32(31)
     length = np.bincount(accesses.thread, minlength=accesses.threads).astype(np.int64)
     timed = length if workload.accesses is None else _in_proportion(workload.accesses, length)
     footprint = last + 1

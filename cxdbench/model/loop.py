@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cxdbench.jit import inline, kernel
+from cxdbench.jit import fetch_ahead, inline, kernel
 from cxdbench.model.background import background, push
 from cxdbench.model.eviction import touch
 from cxdbench.model.layout import (
@@ -29,8 +29,8 @@ W_HITS, W_MISSES, W_WAITS, W_EVICTIONS, W_CACHED = range(5)
 
 
 @inline
-def _next_address(cfg, th, t, entries, zipf):
-    """The thread's next page, and whether the access writes."""
+def _next_address(cfg, th, word, t, entries, zipf):
+    """The thread's next page, and whether the access writes; the page after it is asked for ahead of its turn."""
     stream, write = cfg[C_STREAM], U(0)
     if stream == STREAM_ARRAY or stream == STREAM_SEQUENTIAL:
         position = th[t, T_POS]
@@ -40,6 +40,7 @@ def _next_address(cfg, th, t, entries, zipf):
             page = th[t, T_FIRST] + (position >> cfg[C_SHIFT])
         else:
             entry = U(entries[th[t, T_FIRST] + position])
+            fetch_ahead(word, U(entries[th[t, T_FIRST] + th[t, T_POS]]) & _PAGE_MASK)
             page, write = entry & _PAGE_MASK, entry >> U(31)
     else:
         page = below(th[t, T_LENGTH], draw(th, t, T_RNG_ADDRESS))
@@ -144,7 +145,7 @@ def _plain_hits(cfg, g, th, word, entries, zipf, order, stop, limit):
         if key >= limit or th[t, T_FRESH] == U(0) or left == U(0) or done == stop:
             done -= U(1)
             break
-        page, write = _next_address(cfg, th, t, entries, zipf)
+        page, write = _next_address(cfg, th, word, t, entries, zipf)
         w = word[page]
         if w & _PLAIN != CACHED:
             th[t, T_PAGE], th[t, T_WRITE], th[t, T_START] = page, write, key >> U(THREAD_BITS)
@@ -169,8 +170,8 @@ def _plain_hits(cfg, g, th, word, entries, zipf, order, stop, limit):
 def run_phase(cfg, g, th, word, queue, nand, times, knots, entries, zipf, heap, order, hist, stage, window, log, ctl):
     """Run every thread through its T_LEFT accesses from g[G_NOW] on; True if it ran to the end, False if cancelled.
 
-    Arrays are laid out as in layout.py and changed in place. window has no rows in an untimed phase, log none where
-    no log is kept. ctl, int64: [0] accesses finished, for whoever watches; [1] not 0 cancels within CANCEL_EVERY.
+    Arrays are laid out as in layout.py and changed in place. window, hist and stage have no rows in an untimed
+    phase, log none where no log is kept. ctl, int64: [0] accesses finished, for whoever watches; [1] not 0 cancels within CANCEL_EVERY.
     """
     start, latest = g[G_NOW], g[G_NOW]
     for t in range(U(0), cfg[C_THREADS]):
@@ -200,7 +201,7 @@ def run_phase(cfg, g, th, word, queue, nand, times, knots, entries, zipf, heap, 
         due = now
         if th[t, T_PHASE] == P_ACCESS:
             if th[t, T_FRESH] != U(0):
-                page, write = _next_address(cfg, th, t, entries, zipf)
+                page, write = _next_address(cfg, th, word, t, entries, zipf)
                 th[t, T_PAGE], th[t, T_WRITE], th[t, T_START] = page, write, now
                 th[t, T_FRESH] = U(0)
             else:

@@ -70,6 +70,15 @@ def _book(cfg, nand, channel, now, ready):
 
 
 @inline
+def remainder(value, divisor):
+    """value mod divisor; a power of two, the common case, costs no division."""
+    mask = divisor - U(1)
+    if divisor & mask == U(0):
+        return value & mask
+    return value % divisor
+
+
+@inline
 def page_type(cfg, page, types):
     """Which of the cell's `types` pages this is; one type, the common case, costs no division."""
     if types == U(1):
@@ -80,11 +89,11 @@ def page_type(cfg, page, types):
 @inline
 def read(cfg, g, nand, times, page, now):
     """Issue a read of a page; when its data is there. g holds its queue, sense and transfer time."""
-    die = page % cfg[C_DIES]
+    die = remainder(page, cfg[C_DIES])
     sense = times[READ_ROW, page_type(cfg, page, cfg[C_N_READ])]
     begin = max(nand[die], now)
     sensed = begin + sense
-    transfer = _book(cfg, nand, die % cfg[C_CHANNELS], now, sensed)
+    transfer = _book(cfg, nand, remainder(die, cfg[C_CHANNELS]), now, sensed)
     end = transfer + cfg[C_TRANSFER_NS]
     nand[die] = end
     g[G_NAND_READS] += U(1)
@@ -95,8 +104,8 @@ def read(cfg, g, nand, times, page, now):
 @outline
 def program(cfg, g, nand, times, log, thread, page, now):
     """Issue a program of a page; when it ends. Each full block of programs is followed by an erase on the die."""
-    die = page % cfg[C_DIES]
-    begin = _book(cfg, nand, die % cfg[C_CHANNELS], now, max(nand[die], now))
+    die = remainder(page, cfg[C_DIES])
+    begin = _book(cfg, nand, remainder(die, cfg[C_CHANNELS]), now, max(nand[die], now))
     end = begin + cfg[C_TRANSFER_NS] + times[PROGRAM_ROW, page_type(cfg, page, cfg[C_N_PROGRAM])]
     nand[die] = end
     g[G_NAND_PROGRAMS] += U(1)

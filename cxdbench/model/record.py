@@ -45,14 +45,17 @@ def _spread(hist, row, value, base):
 def record_miss(g, th, t, hist, stage, end, configured):
     """A miss ends at `end`; its stages lie in th. `configured` is its page's t_R + transfer."""
     latency = end - th[t, T_START]
-    b = bin_of(latency)
-    hist[MISS_ROW, b] += U(1)
+    timed = hist.shape[0] > 0
+    if timed:
+        b = bin_of(latency)
+        hist[MISS_ROW, b] += U(1)
+        for i in range(U(0), U(N_STAGES)):
+            stage[b, i] += th[t, U(FIRST_STAGE) + i]
+        if th[t, T_READ_NS] != UNCHARGED:
+            _spread(hist, EXCESS_ROW, latency, configured)
+            _spread(hist, RESIDUAL_ROW, latency, th[t, T_READ_NS])
     for i in range(U(0), U(N_STAGES)):
-        stage[b, i] += th[t, U(FIRST_STAGE) + i]
         th[t, U(FIRST_STAGE) + i] = U(0)
-    if th[t, T_READ_NS] != UNCHARGED:
-        _spread(hist, EXCESS_ROW, latency, configured)
-        _spread(hist, RESIDUAL_ROW, latency, th[t, T_READ_NS])
     g[G_MISSES] += U(1)
     g[G_MISS_SUM] += latency
     g[G_MISS_MIN] = min(g[G_MISS_MIN], latency)
@@ -67,10 +70,11 @@ def record_miss(g, th, t, hist, stage, end, configured):
 def record_wait(cfg, g, th, t, hist, stage, now):
     """An access that waited finds its page at `now`; returns its latency."""
     latency = now - th[t, T_START] + cfg[C_HIT_NS]
-    b = bin_of(latency)
-    hist[WAIT_ROW, b] += U(1)
-    stage[b, T_QUEUE - FIRST_STAGE] += th[t, T_QUEUE]
-    stage[b, T_INSTALL - FIRST_STAGE] += cfg[C_HIT_NS]
+    if hist.shape[0] > 0:
+        b = bin_of(latency)
+        hist[WAIT_ROW, b] += U(1)
+        stage[b, T_QUEUE - FIRST_STAGE] += th[t, T_QUEUE]
+        stage[b, T_INSTALL - FIRST_STAGE] += cfg[C_HIT_NS]
     th[t, T_QUEUE] = U(0)
     g[G_WAITS] += U(1)
     g[G_WAIT_SUM] += latency

@@ -17,7 +17,7 @@ struct run {
 	const u64 *times;
 	const u32 *entries;
 	int64_t *ctl;
-	u64 windows;
+	u64 windows; /* none: an untimed phase, which records nothing */
 };
 
 #define MASK (MAX_THREADS - 1ull)
@@ -28,6 +28,11 @@ struct run {
 
 static inline u64 max64(u64 a, u64 b) { return a > b ? a : b; }
 static inline u64 min64(u64 a, u64 b) { return a < b ? a : b; }
+
+static inline u64 remainder64(u64 value, u64 divisor)
+{
+	return divisor & (divisor - 1) ? value % divisor : value & (divisor - 1);
+}
 
 static inline u64 bin_of(u64 v)
 {
@@ -135,8 +140,8 @@ static inline u64 page_type(struct run *r, u64 page, u64 types)
 
 static u64 program(struct run *r, u64 page, u64 now)
 {
-	u64 die = page % r->cfg[C_DIES];
-	u64 begin = book(r, die % r->cfg[C_CHANNELS], now, max64(r->nand[die], now));
+	u64 die = remainder64(page, r->cfg[C_DIES]);
+	u64 begin = book(r, remainder64(die, r->cfg[C_CHANNELS]), now, max64(r->nand[die], now));
 	u64 end = begin + r->cfg[C_TRANSFER_NS] + r->times[16 + page_type(r, page, r->cfg[C_N_PROGRAM])];
 	r->nand[die] = end;
 	r->g[G_NAND_PROGRAMS]++;
@@ -150,10 +155,10 @@ static u64 program(struct run *r, u64 page, u64 now)
 
 static inline u64 read_step(struct run *r, u64 *row, u64 now)
 {
-	u64 page = row[T_PAGE], die = page % r->cfg[C_DIES];
+	u64 page = row[T_PAGE], die = remainder64(page, r->cfg[C_DIES]);
 	u64 sense = r->times[page_type(r, page, r->cfg[C_N_READ])];
 	u64 begin = max64(r->nand[die], now), sensed = begin + sense;
-	u64 transfer = book(r, die % r->cfg[C_CHANNELS], now, sensed), end = transfer + r->cfg[C_TRANSFER_NS];
+	u64 transfer = book(r, remainder64(die, r->cfg[C_CHANNELS]), now, sensed), end = transfer + r->cfg[C_TRANSFER_NS];
 	r->nand[die] = end;
 	r->g[G_NAND_READS]++;
 	r->g[G_CHARGED]++;
@@ -185,14 +190,14 @@ static inline u64 install_step(struct run *r, u64 *row, u64 now)
 	wake(r, page, now);
 	frame_may_be_had(r, now);
 	u64 latency = now - row[T_START], b = bin_of(latency);
-	r->hist[MISS_ROW * N_BINS + b]++;
-	for (int i = 0; i < N_STAGES; i++) {
-		r->stage[b * N_STAGES + i] += row[FIRST_STAGE + i];
-		row[FIRST_STAGE + i] = 0;
+	if (r->windows) {
+		r->hist[MISS_ROW * N_BINS + b]++;
+		for (int i = 0; i < N_STAGES; i++)
+			r->stage[b * N_STAGES + i] += row[FIRST_STAGE + i];
+		spread(r, EXCESS_ROW, latency, r->times[page_type(r, page, r->cfg[C_N_READ])] + r->cfg[C_TRANSFER_NS]);
+		spread(r, RESIDUAL_ROW, latency, row[T_READ_NS]);
 	}
-	u64 configured = r->times[page_type(r, page, r->cfg[C_N_READ])] + r->cfg[C_TRANSFER_NS];
-	spread(r, EXCESS_ROW, latency, configured);
-	spread(r, RESIDUAL_ROW, latency, row[T_READ_NS]);
+	memset(row + FIRST_STAGE, 0, 8 * N_STAGES);
 	g[G_MISSES]++;
 	g[G_MISS_SUM] += latency;
 	g[G_MISS_MIN] = min64(g[G_MISS_MIN], latency);
@@ -283,9 +288,11 @@ static u64 checkpoint(struct run *r)
 static inline u64 finish_wait(struct run *r, u64 *row, u64 now)
 {
 	u64 latency = now - row[T_START] + r->cfg[C_HIT_NS], b = bin_of(latency), *g = r->g;
-	r->hist[WAIT_ROW * N_BINS + b]++;
-	r->stage[b * N_STAGES + T_QUEUE - FIRST_STAGE] += row[T_QUEUE];
-	r->stage[b * N_STAGES + T_INSTALL - FIRST_STAGE] += r->cfg[C_HIT_NS];
+	if (r->windows) {
+		r->hist[WAIT_ROW * N_BINS + b]++;
+		r->stage[b * N_STAGES + T_QUEUE - FIRST_STAGE] += row[T_QUEUE];
+		r->stage[b * N_STAGES + T_INSTALL - FIRST_STAGE] += r->cfg[C_HIT_NS];
+	}
 	row[T_QUEUE] = 0;
 	row[T_WAITED] = 0;
 	g[G_WAITS]++;
@@ -309,6 +316,7 @@ static inline void next_address(struct run *r, u64 *row, u64 *to_page, u64 *to_w
 			page = row[T_FIRST] + (position >> r->cfg[C_SHIFT]);
 		} else {
 			u64 entry = r->entries[row[T_FIRST] + position];
+			__builtin_prefetch(r->word + (r->entries[row[T_FIRST] + row[T_POS]] & 0x7FFFFFFF));
 			page = entry & 0x7FFFFFFF;
 			write = entry >> 31;
 		}
