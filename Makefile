@@ -25,9 +25,8 @@ report: ## run the notebooks and write each as one offline file into reports/
 	@$(PYTHON) tools/bootstrap.py
 	@$(PY) tools/reports.py
 
-lint: setup ## check style and formatting
+lint: setup ## check style
 	@$(PY) -m ruff check .
-	@$(PY) -m ruff format --check .
 
 bench: ## measure speed, against a C loop and libcachesim (minutes; on an idle machine)
 	@$(PYTHON) tools/bootstrap.py --extras dev,bench

@@ -51,7 +51,7 @@ def test_run_prints_the_summary_as_json(command):
 
 
 def test_run_prints_an_aligned_table_with_units(command):
-    status, out, err = command("run", *SMALL)
+    status, out, _ = command("run", *SMALL)
     lines = out.splitlines()
     table = lines[lines.index("") + 1:-1]
     assert status == 0 and "1,024 cache pages" in lines[0] and "Chase" in lines[1] and "wss=2.5" in lines[1]

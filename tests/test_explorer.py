@@ -1,5 +1,6 @@
 """The explorer without a browser: its state, and that every control moves the curve."""
 import json
+import time
 
 import nbformat
 import numpy as np
@@ -10,7 +11,6 @@ from cxdbench.explorer.exports import EXPORTS
 from cxdbench.explorer.fields import FIELDS, FOLDS
 from cxdbench.explorer.keeping import KEPT, read_state
 from cxdbench.explorer.runner import execute
-from cxdbench.explorer.setting import Setting
 from cxdbench.explorer.state import State
 from cxdbench.plot.shape import Curve
 
@@ -170,19 +170,31 @@ def test_kept_state_opens_again_from_the_notebook(bench, tmp_path):
     again.close()
 
 
+def wait_for(sweeping) -> None:
+    while sweeping.control is not None:
+        time.sleep(0.01)
+
+
 def test_a_sweep_draws_and_can_be_cancelled(bench):
     sweeping = bench.sweeping
     sweeping.values[0].value, sweeping.values[1].value = "0.5, 2", "1, 4"
     sweeping.run()
-    control = sweeping.control
-    while sweeping.control is not None:
-        assert control.total in (0, 4)
+    assert sweeping.start.disabled and not sweeping.stop.disabled
+    wait_for(sweeping)
+    assert not sweeping.start.disabled and sweeping.stop.disabled
     assert bool(sweeping.grid["finished"].all()) and sweeping.grid.sizes["wss"] == 2
     for metric in ("hit_ratio", "cdf"):
         sweeping.metric.value = metric
     sweeping.fields[1].value = "wss"
     sweeping.run()
     assert sweeping.control is None and "two different fields" in bench.foot.message
+    whole = sweeping.grid
+    sweeping.fields[1].value = "threads"
+    sweeping.run()
+    sweeping.cancel()
+    wait_for(sweeping)
+    assert "cancel" in bench.foot.message.lower() and not sweeping.start.disabled
+    assert sweeping.grid is whole or not bool(sweeping.grid["finished"].all())
 
 
 def test_engines_that_are_not_here_say_why(bench):

@@ -10,7 +10,6 @@ from pathlib import Path
 from cxdbench.explorer.numbers import COLUMNS, Table
 from cxdbench.explorer.runner import Outcome
 from cxdbench.explorer.state import State
-from cxdbench.plot.picture import picture
 from cxdbench.plot.shape import Curve
 from cxdbench.result import save_result
 
@@ -64,6 +63,7 @@ def export(kind: str, state: State, outcome: Outcome, curves: Sequence[Curve], t
     if kind == "nc":
         return save_result(outcome.result, path)
     if kind in ("svg", "png"):
+        from cxdbench.plot.picture import picture  # matplotlib takes most of a second to import
         path.write_bytes(picture(curves, kind))
         return path
     text = {"curve.csv": lambda: curves_csv(curves), "table.csv": lambda: table_csv(table),

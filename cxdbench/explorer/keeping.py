@@ -9,7 +9,6 @@ from typing import Any
 from cxdbench.device import ConfigError
 from cxdbench.explorer.numbers import COLUMNS, Table, number
 from cxdbench.explorer.state import State
-from cxdbench.plot.picture import picture
 from cxdbench.plot.shape import Curve
 
 KEPT = "application/vnd.cxdbench.explorer+json"
@@ -17,6 +16,7 @@ KEPT = "application/vnd.cxdbench.explorer+json"
 
 def bundle(state: State, table: Table, front: Curve, pinned: Sequence[tuple[Curve, int]]) -> dict[str, Any]:
     """What is saved, by MIME type: a picture any viewer shows, its numbers as text, and all of it as data."""
+    from cxdbench.plot.picture import picture  # matplotlib takes most of a second to import
     curves = [front, *(curve for curve, _ in pinned)]
     colours = [colour for _, colour in pinned]
     data = {"state": state.to_dict(), "table": _rows(table),

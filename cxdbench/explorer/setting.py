@@ -60,7 +60,7 @@ class Setting:
                  if (value := read(f, self.preset, self.device, self.workload))
                  != read(f, base.preset, base.device, base.workload)}
         rest = {name: value for name, value in (self.device_changes() | self.workload_changes()).items()
-                if not any(name == f or name.startswith(f"{f}.") and f in moved for f in BY_NAME)
+                if not any(name == f or (name.startswith(f"{f}.") and f in moved) for f in BY_NAME)
                 and name not in BY_SCALING and name.removesuffix(".kind") not in moved}
         return ", ".join([self.preset, *(value_text(name, value) for name, value in (moved | rest).items())])
 

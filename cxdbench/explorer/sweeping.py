@@ -113,13 +113,15 @@ class Sweeping:
         self.count.value = f"{done} of {total}" if total else ""
 
     def _done(self, grid: xr.Dataset | None, message: str) -> None:
-        self.control = None
         self.start.disabled, self.stop.disabled = False, True
-        if message:
-            self._say(message)
-        if grid is not None and bool(grid["finished"].any()):
-            self.grid = grid
-            self._draw()
+        try:
+            if message:
+                self._say(message)
+            if grid is not None and bool(grid["finished"].any()):
+                self.grid = grid
+                self._draw()
+        finally:
+            self.control = None  # last: whoever waits for it finds the grid
 
     def _draw(self) -> None:
         if self.grid is None:

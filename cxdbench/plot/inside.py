@@ -1,6 +1,8 @@
 """Inside one run: where the misses' time goes by percentile, how the run went over time, how threads differ."""
 from __future__ import annotations
 
+from typing import ClassVar
+
 import xarray as xr
 from bokeh.layouts import column
 from bokeh.models import FactorRange, HoverTool, Range1d
@@ -44,9 +46,9 @@ def stage_rows_columns() -> tuple[str, ...]:
 class OverTimePlot(Plot):
     """Hit ratio, evictions an access and occupied frames over the timed part. Source: `over-time`."""
 
-    LINES = {"hit_ratio": ("hit ratio", CURRENT, "solid"),
-             "evictions": ("evictions per access", PINNED[0], "dashed"),
-             "resident": ("occupied share of the cache", PINNED[2], "dotdash")}
+    LINES: ClassVar = {"hit_ratio": ("hit ratio", CURRENT, "solid"),
+                       "evictions": ("evictions per access", PINNED[0], "dashed"),
+                       "resident": ("occupied share of the cache", PINNED[2], "dotdash")}
 
     def __init__(self, result: xr.Dataset | None = None, **size: int) -> None:
         self.figure = plot = blank(x_range=Range1d(0, 100), y_range=Range1d(0, 1.05), **size)
@@ -70,7 +72,7 @@ class OverTimePlot(Plot):
 class ThreadsPlot(Plot):
     """Hit ratio, mean latency and run time of each thread, one above the other. Source: `threads`."""
 
-    BARS = {"hit_ratio": "hit ratio", "mean_us": "mean latency, us", "run_ms": "run time, ms"}
+    BARS: ClassVar = {"hit_ratio": "hit ratio", "mean_us": "mean latency, us", "run_ms": "run time, ms"}
 
     def __init__(self, result: xr.Dataset | None = None, width: int = 760, height: int = 420, **size) -> None:
         self.rows = source("threads", "thread", *self.BARS)

@@ -8,7 +8,18 @@ import xarray as xr
 from bokeh.models import HoverTool, Legend, LegendItem, Range1d, Span
 
 from cxdbench.plot.base import (
-    CURRENT, DASHES, FAINT, NEUTRAL, PINNED, Plot, blank, set_range, source, steps, style_legend, time_axis,
+    CURRENT,
+    DASHES,
+    FAINT,
+    NEUTRAL,
+    PINNED,
+    Plot,
+    blank,
+    set_range,
+    source,
+    steps,
+    style_legend,
+    time_axis,
 )
 from cxdbench.plot.shape import Curve, latency_curve
 
