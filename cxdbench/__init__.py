@@ -12,6 +12,7 @@ _HOME = {
     "Chase": "workload", "Zipf": "workload", "Trace": "workload",
     "run": "run", "Control": "control", "Cancelled": "control",
     "check": "result", "event_log": "result", "open_result": "result", "save_result": "result",
+    "open_device": "live.memory", "LiveError": "live.binding",
     "summary": "summary", "sweep": "sweep", "explore": "explorer",
 }
 _MODULES = ("plot", "report")

@@ -38,7 +38,8 @@ def main() -> None:
         stamp = {"environment": environment_key()}
     # Extras once asked for stay: `make lab` after `make test` neither drops nor forgets the dev tools.
     extras = sorted(asked | set(stamp.get("extras", [])))
-    inputs = digest(ROOT / name for name in INPUTS)
+    # The C library is compiled by the installation, so its sources are inputs of it.
+    inputs = digest([*(ROOT / name for name in INPUTS), *sorted((ROOT / "kmod").glob("[cu]*/*.[ch]"))])
     if (stamp.get("inputs"), stamp.get("extras")) != (inputs, extras):
         install(extras)
         stamp |= {"inputs": inputs, "extras": extras}

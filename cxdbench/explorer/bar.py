@@ -7,7 +7,7 @@ import ipywidgets as W
 
 from cxdbench.explorer.exports import EXPORTS
 from cxdbench.explorer.state import REPEATS
-from cxdbench.run import BACKENDS, NOT_HERE
+from cxdbench.run import BACKENDS, unavailable
 
 ACTIONS = {
     "pin": ("Pin", "Keep this curve behind the next ones"),
@@ -20,7 +20,8 @@ ACTIONS = {
 
 def engine_text(engine: str) -> str:
     """The engine as the menu has it: those not here with their reason."""
-    return f"{engine}: {NOT_HERE[engine]}" if engine in NOT_HERE else engine
+    why = unavailable(engine)
+    return f"{engine}: {why}" if why else engine
 
 
 class Bar:
@@ -29,7 +30,7 @@ class Bar:
     def __init__(self, act: Callable[[str], None], engine: Callable[[str], None], export: Callable[[str], None]) -> None:
         self._showing = False
         self.engine = W.Dropdown(options=[(engine_text(e), e) for e in BACKENDS], value="model", description="engine",
-                                 tooltip="; ".join(map(engine_text, NOT_HERE)), layout=W.Layout(width="178px"))
+                                 tooltip="; ".join(map(engine_text, BACKENDS)), layout=W.Layout(width="178px"))
         self.engine.add_class("cxd-engine")
         self.engine.observe(lambda change: None if self._showing else engine(change["new"]), "value")
         self.buttons = {}

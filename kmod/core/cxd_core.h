@@ -92,8 +92,9 @@ struct cxd_answer {
 
 struct cxd_core;
 
-/* 0, or the 1-based number of the first field of the config that is out of range. */
+/* 0, or the 1-based number of the first field of the config that is out of range; and the name of such a field. */
 int cxd_check(const struct cxd_config *config);
+const char *cxd_field(int number);
 /* Bytes of `memory` for cxd_start; the words are capacity_pages * 4 bytes more. */
 cxd_u64 cxd_memory(const struct cxd_config *config);
 /* An empty device in memory (8-byte aligned, cxd_memory bytes) over words (capacity_pages, all 0). */
@@ -101,7 +102,8 @@ struct cxd_core *cxd_start(const struct cxd_config *config, void *memory, cxd_u3
 /* Change NAND times, semantics, prefetch and drain of a device at rest or at work. 0, or the field that is refused
  * (cache_pages, capacity_pages, policy, protect, prefetch_queue, channels and ways must stay). */
 int cxd_change(struct cxd_core *core, const struct cxd_config *config);
-/* Keep events in log[0 … size), or none with NULL. Returns nothing; cxd_logged tells how many were meant to be kept. */
+/* Keep events in log[0 … size), or none with NULL; cxd_logged tells how many there were. For a single thread: it takes
+ * no lock. */
 void cxd_keep_log(struct cxd_core *core, struct cxd_event *log, cxd_u64 size);
 cxd_u64 cxd_logged(const struct cxd_core *core);
 

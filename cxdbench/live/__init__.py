@@ -1,0 +1,1 @@
+"""The device on real memory: real page faults in this process, through libcxd (kmod/user) by ctypes."""

@@ -1,0 +1,57 @@
+"""Whether this host can run the live engine, and in which mode; cheap enough to ask at every start."""
+from __future__ import annotations
+
+import sys
+from functools import cache
+from pathlib import Path
+
+from cxdbench.device import ConfigError
+from cxdbench.live.binding import MODES, NOT_BUILT, LiveError, call, find, library
+
+ORDER = ("sigbus", "guard", "mprotect", "thread")  # by what a miss costs
+SPLITTING = ("guard", "mprotect")                  # these cut the mapping in up to two pieces a cached page
+
+
+def why_not() -> str:
+    """Why the library cannot run here at all, "" if it can."""
+    if sys.platform != "linux":
+        return f"needs Linux, and this is {sys.platform}"
+    if find() is None:
+        return NOT_BUILT
+    try:
+        library()
+    except LiveError as error:
+        return str(error)
+    return ""
+
+
+@cache
+def probe(mode: str) -> str:
+    """Why a mode does not work in this process, "" if it does. Tries 2,048 real faults."""
+    try:
+        call("cxd_probe", MODES.index(mode))
+    except LiveError as error:
+        return str(error)
+    return ""
+
+
+def max_map_count() -> int:
+    return int(Path("/proc/sys/vm/max_map_count").read_text())
+
+
+def choose_mode(mode: str, cache_pages: int) -> tuple[str, int]:
+    """The mode to use and its number. ConfigError for an unknown one, LiveError for one that does not work here."""
+    if mode != "auto" and mode not in MODES:
+        raise ConfigError(f"mode is {mode!r}: allowed: auto, {', '.join(MODES)}")
+    if why := why_not():
+        raise LiveError(f"the live engine cannot run here: {why}")
+    reasons = {}
+    for candidate in ORDER if mode == "auto" else (mode,):
+        reasons[candidate] = probe(candidate)
+        if not reasons[candidate] and candidate in SPLITTING and 2 * cache_pages > max_map_count() - 5000:
+            reasons[candidate] = (f"{cache_pages} cached pages may cut the mapping in more pieces than "
+                                  f"vm.max_map_count, {max_map_count()}, allows: lower cache_pages or raise it by "
+                                  f"`sysctl vm.max_map_count={2 * cache_pages + 10_000}`")
+        if not reasons[candidate]:
+            return candidate, MODES.index(candidate)
+    raise LiveError("no mode of the live engine works here: " + "; ".join(f"{m}: {why}" for m, why in reasons.items()))

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What this host does: which modes work, what a fault costs, how still a wait is.
+ */
+#include "internal.h"
+
+#define PAGES 1024
+#define CACHE 512
+
+static int by_size(const void *a, const void *b)
+{
+	int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+	return (x > y) - (x < y);
+}
+
+static int64_t median(int64_t *values, uint64_t n)
+{
+	qsort(values, n, sizeof(*values), by_size);
+	return values[n / 2];
+}
+
+/* A small device of one thread's own, like `setup` in its NAND, on which a sequential walk never hits. */
+static struct cxd_device *small(const struct cxd_setup *setup, char *error)
+{
+	struct cxd_setup own = *setup;
+	own.core.cache_pages = CACHE;
+	own.core.capacity_pages = PAGES;
+	own.core.policy = CXD_FIFO;
+	own.core.protect = own.core.prefetch_pages = own.core.drain_pages = 0;
+	own.node = -1;
+	struct cxd_device *device = cxd_open(&own, error);
+	if (device && cxd_populate(device, 0, PAGES, error)) {
+		char ignored[CXD_ERROR_BYTES];
+		void *base = device->base;
+		cxd_close(device, ignored);
+		cxd_forget(base, PAGES);
+		device = NULL;
+	}
+	return device;
+}
+
+/* `n` misses one after another: medians of observed less modelled, and of the way to the handler. */
+static int misses(struct cxd_device *device, uint64_t n, int64_t *over, int64_t *entry, int64_t *scratch)
+{
+	static const uint64_t skip = 2 * CACHE; /* until each miss evicts */
+	struct seen *seen = device->mode == CXD_MODE_THREAD ? calloc(1, sizeof(*seen)) : &seen_here;
+	uint64_t kept = 0;
+	if (device->mode == CXD_MODE_THREAD)
+		server_register((uint32_t)gettid(), seen);
+	for (uint64_t i = 0; i < skip + n; i++) {
+		volatile uint64_t *at = (void *)(device->base + i % PAGES * CXD_PAGE);
+		memset(seen, 0, sizeof(*seen));
+		uint64_t before = cycles_fenced();
+		(void)*at;
+		uint64_t after = cycles_fenced();
+		uint64_t began = ns_of_cycles(before - clock_zero, clock_mult), ended = ns_of_cycles(after - clock_zero, clock_mult);
+		if (i < skip || seen->claims != 1)
+			continue;
+		scratch[kept] = (int64_t)(ended - began - seen->modelled_ns);
+		scratch[n + kept++] = (int64_t)(seen->entered - began);
+	}
+	if (device->mode == CXD_MODE_THREAD) {
+		server_register((uint32_t)gettid(), NULL);
+		free(seen);
+	}
+	if (!kept)
+		return EIO;
+	*over = median(scratch, kept);
+	*entry = median(scratch + n, kept);
+	return 0;
+}
+
+int cxd_calibrate(const struct cxd_setup *setup, cxd_u64 rounds, struct cxd_calibration *found, char *error)
+{
+	char ignored[CXD_ERROR_BYTES];
+	int64_t *scratch = calloc(2 * rounds, sizeof(*scratch)), over = 0, entry = 0;
+	struct cxd_device *device = scratch ? small(setup, error) : NULL;
+	if (!device) {
+		free(scratch);
+		return ENOMEM;
+	}
+	memset(found, 0, sizeof(*found));
+	device->compensate = 1;
+	int failed = misses(device, rounds, &over, &entry, scratch);
+	found->raw_p50_ns = over > 0 ? (uint64_t)over : 0;
+	int64_t exit = over - entry;
+	/* the cost moves with the wait that is left, so it is approached */
+	for (int i = 0; !failed && i < 4; i++) {
+		cxd_set_compensation(device, entry > 0 ? (uint64_t)entry : 0, exit > 0 ? (uint64_t)exit : 0);
+		int64_t now;
+		failed = misses(device, rounds, &over, &now, scratch);
+		exit += over;
+	}
+	found->entry_ns = entry > 0 ? (uint64_t)entry : 0;
+	found->exit_ns = exit > 0 ? (uint64_t)exit : 0;
+	found->map_ns = device->map_ns;
+	void *base = device->base;
+	if (failed)
+		snprintf(error, CXD_ERROR_BYTES, "no miss was seen while measuring what one costs");
+	if (cxd_close(device, failed ? ignored : error))
+		failed = EIO;
+	cxd_forget(base, PAGES);
+	free(scratch);
+	return failed;
+}
+
+int cxd_probe(int mode, char *error)
+{
+	struct cxd_setup setup = {.mode = (cxd_u32)mode, .node = -1, .cores = 1, .core = {
+		.channels = 1, .ways = 1, .block_pages = 256, .read_types = 1, .program_types = 1, .prefetch_queue = 1,
+		.drain_period_ns = 1000000, .read_ns = {1000}, .program_ns = {1000}}};
+	struct cxd_device *device = small(&setup, error);
+	if (!device)
+		return ENOTSUP;
+	char *base = device->base;
+	int wrong = 0;
+	for (uint64_t page = 0; page < PAGES; page++) /* stores, so that both kinds of first access are tried */
+		*(volatile uint64_t *)(base + page * CXD_PAGE) = page;
+	for (uint64_t page = 0; page < PAGES; page++) {
+		wrong |= *(volatile uint64_t *)(base + page * CXD_PAGE) != page;
+		*(volatile uint64_t *)(base + page * CXD_PAGE + 8) = page;
+	}
+	const struct cxd_counters *c = cxd_counters(device->core);
+	uint64_t dirty = c->dirty_foreground, all = c->evict_begun;
+	wrong |= c->fills != 2 * PAGES || all != 2 * PAGES - CACHE || dirty != all;
+	if (cxd_close(device, error))
+		wrong = 1;
+	else if (wrong)
+		snprintf(error, CXD_ERROR_BYTES, "faults are caught, but %llu of %llu evictions were seen as dirty", (unsigned long long)dirty, (unsigned long long)all);
+	cxd_forget(base, PAGES);
+	return wrong ? EIO : 0;
+}
+
+void cxd_noise(cxd_u64 wait_ns, cxd_u64 n, cxd_u64 *late_ns)
+{
+	clock_start();
+	for (cxd_u64 i = 0; i < n; i++) {
+		uint64_t until = now_ns() + wait_ns, now;
+		while ((now = now_ns()) < until)
+			pause_cpu();
+		late_ns[i] = now - until;
+	}
+	qsort(late_ns, n, sizeof(*late_ns), by_size);
+}
