@@ -33,8 +33,6 @@ def unavailable(backend: str) -> str:
 def validate(device: Device, workload: Workload, backend: str = "model") -> None:
     """Raise the ConfigError that `run` would raise, without its work; a Trace's accesses are read for it."""
     recognise(device, workload, backend)
-    if backend == "live":
-        live_settings.refuse(device)
     if isinstance(workload, Trace):
         inputs.prepare(device, workload)
     else:
@@ -52,6 +50,8 @@ def recognise(device: Device, workload: Workload, backend: str) -> None:
         raise ConfigError(f"backend is {backend!r}: allowed: {', '.join(BACKENDS)}")
     if why := unavailable(backend):
         raise ConfigError(f"backend is {backend!r}: {why}; use 'model'")
+    if backend == "live":
+        live_settings.refuse(device)
 
 
 def run(device: Device, workload: Workload, backend: str = "model", *, seeds: int | None = None, log: bool = False,

@@ -11,6 +11,7 @@
 #include <sys/syscall.h>
 
 #define ALWAYS (1ull << 32)
+#define TRACK_NS 16
 enum { STAGE_EXIT, STAGE_LOCK, STAGE_REFAULT, STAGE_REENTRY, STAGE_VICTIM, STAGE_FTL, STAGE_QUEUE, STAGE_SENSE,
        STAGE_TRANSFER, STAGE_INSTALL };
 
@@ -129,6 +130,25 @@ static void record(struct runner *r, uint64_t began, uint64_t ended, unsigned wi
 	}
 }
 
+/* What a fault costs moves with the machine's clock and its other guests. A thread that knows when its accesses began
+ * and ended follows it: each miss moves the estimates a step towards their medians. One that came too late to wait
+ * says nothing about the way out. */
+static void track(struct seen *seen, uint64_t began, uint64_t ended)
+{
+	if (!seen->tracks || seen->claims != 1 || seen->waits)
+		return;
+	if (seen->entered - began > seen->entry_ns)
+		seen->entry_ns += TRACK_NS;
+	else if (seen->entry_ns >= TRACK_NS)
+		seen->entry_ns -= TRACK_NS;
+	if (seen->late)
+		return;
+	if (ended - began > seen->due_ns)
+		seen->exit_ns += TRACK_NS;
+	else if (seen->exit_ns >= TRACK_NS)
+		seen->exit_ns -= TRACK_NS;
+}
+
 static void note_window(struct runner *r, unsigned window)
 {
 	if (!r->device)
@@ -149,14 +169,16 @@ static void walk(struct runner *r)
 	for (uint64_t i = 0; i < s->quota; i++) {
 		int write;
 		char *at = next(r, &write) + (value & zero);
-		memset(r->seen, 0, sizeof(*r->seen));
+		memset(r->seen, 0, SEEN_CLEARED);
 		uint64_t before = cycles_fenced();
 		if (write)
 			*(volatile uint64_t *)at = i;
 		else
 			value = *(volatile uint64_t *)at;
 		uint64_t after = cycles_fenced();
-		record(r, ns_of_cycles(before - clock_zero, clock_mult), ns_of_cycles(after - clock_zero, clock_mult), window);
+		uint64_t began = ns_of_cycles(before - clock_zero, clock_mult), ended = ns_of_cycles(after - clock_zero, clock_mult);
+		record(r, began, ended, window);
+		track(r->seen, began, ended);
 		while (i + 1 == edge && window < CXD_WINDOWS) {
 			if (r->leads)
 				note_window(r, window);
@@ -191,6 +213,11 @@ static void *run(void *argument)
 	sigaddset(&faults, SIGSEGV);
 	pthread_sigmask(SIG_UNBLOCK, &faults, NULL);
 	r->seen = &seen_here;
+	r->seen->tracks = r->device && r->device->compensate && r->phase->threads <= r->device->cores;
+	if (r->seen->tracks) {
+		r->seen->entry_ns = r->device->entry_ns;
+		r->seen->exit_ns = r->device->exit_ns;
+	}
 	int served = r->device && r->device->mode == CXD_MODE_THREAD;
 	uint32_t tid = (uint32_t)syscall(SYS_gettid);
 	if (served)
@@ -233,10 +260,14 @@ int cxd_run(struct cxd_device *device, void *base, struct cxd_phase *phase, char
 			break;
 		}
 	}
+	if (device)
+		device->crowded = phase->threads > device->cores;
 	go = failed ? 2 : 1;
 	futex(&go, FUTEX_WAKE, 1 << 30, 0);
 	for (uint32_t i = 0; i < started; i++)
 		pthread_join(runners[i].thread, NULL);
+	if (device)
+		device->crowded = 0;
 	free(runners);
 	return failed;
 }

@@ -65,9 +65,10 @@ static void fill(struct cxd_device *device, struct cxd_answer answer, uint32_t p
 	struct cxd_core *core = device->core;
 	if (answer.victim != CXD_NO_PAGE)
 		drop_victim(device, now_ns(), answer.victim, 0, 1);
-	uint64_t exit_ns = device->exit_ns, map_ns = device->map_ns, room = exit_ns + map_ns;
+	uint64_t exit_ns = seen->tracks ? seen->exit_ns : device->exit_ns, map_ns = device->map_ns, room = exit_ns + map_ns;
 	uint64_t before_map = answer.at > room ? answer.at - room : 0;
-	if (now_ns() > before_map + map_ns / 2)
+	seen->late = now_ns() > before_map + map_ns / 2;
+	if (seen->late)
 		cxd_add(&device->seen.late, 1);
 	wait_until(device, before_map);
 	seen->mapped = now_ns();
@@ -86,7 +87,7 @@ static void fill(struct cxd_device *device, struct cxd_answer answer, uint32_t p
 void on_fault(struct cxd_device *device, uint32_t page, int write, uint64_t entered, struct seen *seen)
 {
 	struct cxd_core *core = device->core;
-	uint64_t start = entered - device->entry_ns;
+	uint64_t start = entered - (seen->tracks ? seen->entry_ns : device->entry_ns);
 	if (!(seen->claims | seen->waits))
 		seen->entered = entered;
 	for (;;) {
@@ -136,6 +137,7 @@ void on_fault(struct cxd_device *device, uint32_t page, int write, uint64_t ente
 		seen->charged_claims += answer.charged;
 		seen->queue_ns = answer.queue_ns, seen->sense_ns = answer.sense_ns, seen->transfer_ns = answer.transfer_ns;
 		seen->modelled_ns = answer.at - issued;
+		seen->due_ns = answer.at - start;
 		fill(device, answer, page, write, seen);
 		return;
 	}

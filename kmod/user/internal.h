@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,9 +26,13 @@
 struct seen {
 	uint64_t claims, waits;      /* times this access claimed a page, and waited for one */
 	uint64_t entered, claimed, issued, mapped, left; /* last but `entered`, which is the first */
-	uint64_t queue_ns, sense_ns, transfer_ns, modelled_ns;
-	uint64_t charged, charged_claims;
+	uint64_t queue_ns, sense_ns, transfer_ns, modelled_ns, due_ns; /* due: from the access to its end, as modelled */
+	uint64_t charged, charged_claims, late;
+	/* what follows stays from one access to the next: this thread's own costs of a fault, where it tracks them */
+	uint64_t entry_ns, exit_ns;
+	int tracks;
 };
+#define SEEN_CLEARED offsetof(struct seen, entry_ns)
 
 struct cxd_device {
 	struct cxd_core *core;
@@ -43,6 +48,7 @@ struct cxd_device {
 	int compensate;
 	_Atomic uint64_t entry_ns, exit_ns, map_ns;
 
+	_Atomic int crowded;         /* more threads measure than there are cores: waits hand theirs on */
 	_Atomic int hurry;           /* waits end at once */
 	_Atomic uint32_t inside;     /* threads in a wait now */
 	_Atomic uint32_t frames;     /* a futex: moves when a frame may be had */

@@ -39,8 +39,12 @@ static struct cxd_device *small(const struct cxd_setup *setup, char *error)
 	return device;
 }
 
-/* `n` misses one after another: medians of observed less modelled, and of the way to the handler. */
-static int misses(struct cxd_device *device, uint64_t n, int64_t *over, int64_t *entry, int64_t *scratch)
+static uint64_t not_negative(int64_t value) { return value > 0 ? (uint64_t)value : 0; }
+
+struct cost { int64_t over, entry, exit; }; /* observed less modelled; to the handler; and from its end on */
+
+/* `n` misses one after another: the medians. */
+static int misses(struct cxd_device *device, uint64_t n, struct cost *cost, int64_t *scratch)
 {
 	static const uint64_t skip = 2 * CACHE; /* until each miss evicts */
 	struct seen *seen = device->mode == CXD_MODE_THREAD ? calloc(1, sizeof(*seen)) : &seen_here;
@@ -57,7 +61,8 @@ static int misses(struct cxd_device *device, uint64_t n, int64_t *over, int64_t 
 		if (i < skip || seen->claims != 1)
 			continue;
 		scratch[kept] = (int64_t)(ended - began - seen->modelled_ns);
-		scratch[n + kept++] = (int64_t)(seen->entered - began);
+		scratch[n + kept] = (int64_t)(seen->entered - began);
+		scratch[2 * n + kept++] = (int64_t)(ended - seen->left);
 	}
 	if (device->mode == CXD_MODE_THREAD) {
 		server_register((uint32_t)gettid(), NULL);
@@ -65,34 +70,38 @@ static int misses(struct cxd_device *device, uint64_t n, int64_t *over, int64_t 
 	}
 	if (!kept)
 		return EIO;
-	*over = median(scratch, kept);
-	*entry = median(scratch + n, kept);
+	*cost = (struct cost){median(scratch, kept), median(scratch + n, kept), median(scratch + 2 * n, kept)};
 	return 0;
 }
 
 int cxd_calibrate(const struct cxd_setup *setup, cxd_u64 rounds, struct cxd_calibration *found, char *error)
 {
 	char ignored[CXD_ERROR_BYTES];
-	int64_t *scratch = calloc(2 * rounds, sizeof(*scratch)), over = 0, entry = 0;
+	int64_t *scratch = calloc(3 * rounds, sizeof(*scratch));
 	struct cxd_device *device = scratch ? small(setup, error) : NULL;
+	struct cost raw, now;
 	if (!device) {
 		free(scratch);
 		return ENOMEM;
 	}
 	memset(found, 0, sizeof(*found));
 	device->compensate = 1;
-	int failed = misses(device, rounds, &over, &entry, scratch);
-	found->raw_p50_ns = over > 0 ? (uint64_t)over : 0;
-	int64_t exit = over - entry;
-	/* the cost moves with the wait that is left, so it is approached */
-	for (int i = 0; !failed && i < 4; i++) {
-		cxd_set_compensation(device, entry > 0 ? (uint64_t)entry : 0, exit > 0 ? (uint64_t)exit : 0);
-		int64_t now;
-		failed = misses(device, rounds, &over, &now, scratch);
-		exit += over;
+	int failed = misses(device, rounds, &raw, scratch);
+	if (!failed) {
+		found->raw_p50_ns = not_negative(raw.over);
+		found->entry_ns = not_negative(raw.entry);
+		found->exit_ns = not_negative(raw.exit);
 	}
-	found->entry_ns = entry > 0 ? (uint64_t)entry : 0;
-	found->exit_ns = exit > 0 ? (uint64_t)exit : 0;
+	/* The cost moves a little with the wait that is left, so it is approached; but where half the waits have no
+	 * time left, there is nothing to learn from how late they end. */
+	for (int i = 0; !failed && i < 3; i++) {
+		cxd_set_compensation(device, found->entry_ns, found->exit_ns);
+		device->seen.late = 0;
+		failed = misses(device, rounds, &now, scratch);
+		if (failed || device->seen.late > rounds / 2)
+			break;
+		found->exit_ns = not_negative((int64_t)found->exit_ns + now.over);
+	}
 	found->map_ns = device->map_ns;
 	void *base = device->base;
 	if (failed)

@@ -34,7 +34,7 @@ void cxd_lock_slow(cxd_lock_t *lock)
 
 static void relax(struct cxd_device *device)
 {
-	if (atomic_load_explicit(&device->inside, memory_order_relaxed) >= device->cores)
+	if (device->crowded || atomic_load_explicit(&device->inside, memory_order_relaxed) >= device->cores)
 		sched_yield();
 	else
 		pause_cpu();
