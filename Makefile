@@ -6,7 +6,7 @@ PY     := .venv/bin/python
 NBVAL  := --nbval-lax --nbval-current-env --nbval-cell-timeout=120 --nbval-sanitize-with=tests/sanitize.cfg
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lab test report lint bench clean
+.PHONY: help setup lab test report lint sanitize bench clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):[a-z ]*## /make \1\t/p' Makefile
@@ -27,6 +27,9 @@ report: ## run the notebooks and write each as one offline file into reports/
 
 lint: setup ## check style
 	@$(PY) -m ruff check .
+
+sanitize: setup ## the C tests under AddressSanitizer and ThreadSanitizer
+	@$(PY) -m tests.live.storm
 
 bench: ## measure speed, against a C loop and libcachesim (minutes; on an idle machine)
 	@$(PYTHON) tools/bootstrap.py --extras dev,bench

@@ -27,7 +27,7 @@ def why_not() -> str:
 
 @cache
 def probe(mode: str) -> str:
-    """Why a mode does not work in this process, "" if it does. Tries 2,048 real faults."""
+    """Why a mode does not work in this process, "" if it does. Tries some 500 real faults."""
     try:
         call("cxd_probe", MODES.index(mode))
     except LiveError as error:

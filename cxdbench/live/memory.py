@@ -112,7 +112,7 @@ class LiveMemory:
             raise ConfigError(f"shape is {shape!r}: must be whole numbers from 0 up")
         if dtype.hasobject:
             raise ConfigError(f"dtype is {dtype}: Python objects cannot live on a device")
-        handle, bytes_ = self.handle, prod(shape) * dtype.itemsize
+        bytes_ = prod(shape) * dtype.itemsize
         pages, room = -(-bytes_ // PAGE_BYTES), self._setup.core.capacity_pages - self._next_page
         if pages > room:
             raise ConfigError(f"shape is {shape!r} of {dtype}: needs {pages} pages, and {room} of the device's "
@@ -183,7 +183,8 @@ class LiveMemory:
 
     def _calibrate(self) -> dict[str, int]:
         found = Calibration()
-        call("cxd_calibrate", self._setup, CALIBRATION_ROUNDS, found)
+        if self._compensate:
+            call("cxd_calibrate", self._setup, CALIBRATION_ROUNDS, found)
         return {name: int(getattr(found, name)) for name, _ in found._fields_}
 
     def _apply_calibration(self) -> None:

@@ -100,19 +100,21 @@ static struct cxd_answer frame_step(struct cxd_core *core, cxd_u64 now, cxd_u32 
 struct cxd_answer cxd_access(struct cxd_core *core, cxd_u64 now, cxd_u32 thread, cxd_u32 page, int write)
 {
 	struct cxd_counters *c = &core->counters;
-	cxd_u32 *word = &core->words[page], old = cxd_load(word), new;
+	cxd_u32 *word = &core->words[page], old = cxd_load(word), new, touch = cxd_load(&core->touch);
 	struct cxd_answer answer;
 	for (;;) {
 		switch (old & CXD_STATE) {
 		case CXD_CACHED:
 			new = (old & ~CXD_PREFETCHED) | (write ? CXD_DIRTY | CXD_WRITTEN : 0);
+			if (touch == CXD_T_MARK)
+				new |= CXD_REFERENCED;
 			if (new != old && !cxd_cas(word, &old, new))
 				continue;
 			cxd_emit(core, now, thread, page, CXD_EV_HIT);
 			if (old & CXD_PREFETCHED)
 				cxd_add(&c->prefetch_useful, 1);
-			if (core->config.sees_hits)
-				cxd_touch_page(core, page);
+			if (touch == CXD_T_MOVE)
+				cxd_move(core, page);
 			return answer_of(CXD_HIT, page, now);
 		case CXD_NOT_CACHED:
 			if (!cxd_cas(word, &old, (old & CXD_WRITTEN) | CXD_LOADING))
@@ -169,7 +171,7 @@ cxd_u32 cxd_filled(struct cxd_core *core, cxd_u64 now, cxd_u32 thread, cxd_u32 p
 	cxd_store(&core->counters.resident, core->resident);
 	cxd_emit(core, now, thread, page, CXD_EV_INSTALL);
 	if (thread == CXD_BACKGROUND)
-		core->open--;
+		cxd_store(&core->open, core->open - 1);
 	else if (core->config.prefetch_pages)
 		cxd_ask_ahead(core, page, now);
 	cxd_unlock(&core->lock);

@@ -100,7 +100,7 @@ cxd_u64 cxd_memory(const struct cxd_config *config);
 /* An empty device in memory (8-byte aligned, cxd_memory bytes) over words (capacity_pages, all 0). */
 struct cxd_core *cxd_start(const struct cxd_config *config, void *memory, cxd_u32 *words);
 /* Change NAND times, semantics, prefetch and drain of a device at rest or at work. 0, or the field that is refused
- * (cache_pages, capacity_pages, policy, protect, prefetch_queue, channels and ways must stay). */
+ * (cache_pages, capacity_pages, policy, protect, sees_hits, prefetch_queue, channels and ways must stay). */
 int cxd_change(struct cxd_core *core, const struct cxd_config *config);
 /* Keep events in log[0 … size), or none with NULL; cxd_logged tells how many there were. For a single thread: it takes
  * no lock. */

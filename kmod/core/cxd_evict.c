@@ -81,13 +81,16 @@ void cxd_join(struct cxd_core *core, cxd_u32 page)
 	queue[core->tail++ & core->ring_mask] = page;
 }
 
-void cxd_touch_page(struct cxd_core *core, cxd_u32 page)
+cxd_u32 cxd_touch_of(const struct cxd_config *config)
+{
+	if (!config->sees_hits)
+		return CXD_T_NOTHING;
+	return config->policy == CXD_CLOCK ? CXD_T_MARK : config->policy == CXD_LRU ? CXD_T_MOVE : CXD_T_NOTHING;
+}
+
+void cxd_move(struct cxd_core *core, cxd_u32 page)
 {
 	cxd_u32 word, stride = core->config.cache_pages + 1;
-	if (core->config.policy == CXD_CLOCK) {
-		cxd_swap(&core->words[page], 0, CXD_REFERENCED);
-		return;
-	}
 	cxd_lock(&core->lock);
 	word = cxd_load(&core->words[page]);
 	if ((word & CXD_STATE) == CXD_CACHED) { /* else it was evicted on the way to the lock */
@@ -99,8 +102,7 @@ void cxd_touch_page(struct cxd_core *core, cxd_u32 page)
 
 cxd_u32 cxd_leave(struct cxd_core *core)
 {
-	cxd_u32 *queue = core->queue, page, stride, frame;
-	core->resident--;
+	cxd_u32 *queue = core->queue, page, stride, frame, spare = core->resident--;
 	if (core->config.policy == CXD_LRU) {
 		stride = core->config.cache_pages + 1;
 		frame = queue[stride];
@@ -112,7 +114,8 @@ cxd_u32 cxd_leave(struct cxd_core *core)
 		return queue[core->stack_at + --core->stacked];
 	page = queue[core->head++ & core->ring_mask];
 	if (core->config.policy == CXD_CLOCK) {
-		while (cxd_load(&core->words[page]) & CXD_REFERENCED) {
+		/* once around at most: other threads may mark pages as fast as they are cleared here */
+		for (; spare && (cxd_load(&core->words[page]) & CXD_REFERENCED); spare--) {
 			cxd_swap(&core->words[page], CXD_REFERENCED, 0);
 			queue[core->tail++ & core->ring_mask] = page;
 			page = queue[core->head++ & core->ring_mask];

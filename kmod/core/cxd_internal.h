@@ -10,6 +10,9 @@
 /* What a background event does when its time has come. */
 enum cxd_work { CXD_W_TICK, CXD_W_PREFETCH, CXD_W_PREFETCH_READ, CXD_W_PREFETCH_MAP, CXD_W_DRAINED };
 
+/* What the policy is told of a hit: nothing, a mark in the word, or (under the lock) a new place in the queue. */
+enum cxd_touch { CXD_T_NOTHING, CXD_T_MARK, CXD_T_MOVE };
+
 struct cxd_due { cxd_u64 at, sequence; cxd_u32 what, page, victim, pad; };
 struct cxd_busy { cxd_u64 begin, end; };
 struct cxd_channel { cxd_u32 n, pad; struct cxd_busy busy[CXD_CHANNEL_SLOTS]; };
@@ -17,8 +20,9 @@ struct cxd_die { cxd_u64 free_at, programs; };
 
 struct cxd_core {
 	struct cxd_config config;
-	cxd_lock_t lock; /* guards all below but the words, `next` and the counters that hits and waits move */
+	cxd_lock_t lock; /* guards all below but the words, `touch`, `next` and the counters that hits and waits move */
 	cxd_u32 *words;
+	cxd_u32 touch; /* what a hit does for the policy, enum cxd_touch; read without the lock */
 
 	/* eviction: a ring, LIFO's stack behind it, or LRU's links over frames */
 	cxd_u32 *queue;
@@ -54,7 +58,8 @@ cxd_u32 cxd_evict(struct cxd_core *core, cxd_u64 now, cxd_u32 thread, int *slow)
 cxd_u64 cxd_queue_cells(const struct cxd_config *config);
 void cxd_queue_start(struct cxd_core *core);
 void cxd_join(struct cxd_core *core, cxd_u32 page);
-void cxd_touch_page(struct cxd_core *core, cxd_u32 page);
+cxd_u32 cxd_touch_of(const struct cxd_config *config);
+void cxd_move(struct cxd_core *core, cxd_u32 page);
 cxd_u32 cxd_leave(struct cxd_core *core);
 
 /* cxd_nand.c */

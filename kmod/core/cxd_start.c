@@ -16,7 +16,7 @@ static const struct range ranges[] = {
 	FIELD(capacity_pages, 1, (1u << 31) - 1, 1),
 	FIELD(policy, CXD_FIFO, CXD_LRU, 1),
 	FIELD(protect, 0, 1u << 24, 1),
-	FIELD(sees_hits, 0, 1, 0),
+	FIELD(sees_hits, 0, 1, 1),
 	FIELD(unwritten, CXD_UNWRITTEN_CHARGE, CXD_UNWRITTEN_PROGRAM, 0),
 	FIELD(writeback_free, 0, 1, 0),
 	FIELD(write_miss_none, 0, 1, 0),
@@ -120,7 +120,12 @@ int cxd_change(struct cxd_core *core, const struct cxd_config *config)
 	if (field)
 		return field;
 	cxd_lock(&core->lock);
-	core->config = *config;
+	/* field by field: those that stay are read without the lock */
+	for (i = 0; i < FIELDS; i++)
+		if (!ranges[i].stays)
+			__builtin_memcpy((char *)&core->config + ranges[i].offset, (const char *)config + ranges[i].offset, ranges[i].bytes);
+	__builtin_memcpy(core->config.read_ns, config->read_ns, sizeof(config->read_ns));
+	__builtin_memcpy(core->config.program_ns, config->program_ns, sizeof(config->program_ns));
 	cxd_unlock(&core->lock);
 	return 0;
 }

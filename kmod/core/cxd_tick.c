@@ -54,7 +54,7 @@ void cxd_ask_ahead(struct cxd_core *core, cxd_u32 page, cxd_u64 now)
 			cxd_add(&core->counters.prefetch_dropped, 1);
 			continue;
 		}
-		core->open++;
+		cxd_store(&core->open, core->open + 1);
 		push(core, now + core->config.prefetch_delay_ns, CXD_W_PREFETCH, page + i, CXD_NO_PAGE);
 	}
 }
@@ -87,12 +87,12 @@ static void prefetch_start(struct cxd_core *core, cxd_u32 page, cxd_u64 now, str
 	for (;;) {
 		if ((old & CXD_STATE) != CXD_NOT_CACHED) {
 			cxd_add(&core->counters.prefetch_already, 1);
-			core->open--;
+			cxd_store(&core->open, core->open - 1);
 			return;
 		}
 		if (!core->free && !core->resident) {
 			cxd_add(&core->counters.prefetch_dropped, 1);
-			core->open--;
+			cxd_store(&core->open, core->open - 1);
 			return;
 		}
 		if (cxd_cas(word, &old, (old & CXD_WRITTEN) | CXD_PREFETCHED | CXD_LOADING))

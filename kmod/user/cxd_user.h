@@ -87,7 +87,7 @@ void cxd_kill_worker(struct cxd_device *device);
 
 /* Whether a mode works here: 0, or an errno and `error`. */
 int cxd_probe(int mode, char *error);
-/* Measure with a device of its own of 512 of 1,024 pages, with this setup's NAND: `rounds` misses a step. */
+/* Measure with a small device of its own, with this setup's NAND: `rounds` misses a step. */
 int cxd_calibrate(const struct cxd_setup *setup, cxd_u64 rounds, struct cxd_calibration *found, char *error);
 /* n waits of `wait_ns` with no fault: how much later each ended, ascending, into late_ns[n]. */
 void cxd_noise(cxd_u64 wait_ns, cxd_u64 n, cxd_u64 *late_ns);

@@ -117,14 +117,14 @@ struct cxd_device *cxd_open(const struct cxd_setup *setup, char *error)
 	}
 	device->memfd = device->uffd = -1;
 	device->mode = (int)setup->mode;
-	device->config = setup->core;
+	device->prefetches = setup->core.prefetch_pages > 0;
 	device->pages = setup->core.capacity_pages;
 	device->cores = setup->cores ? setup->cores : 1;
 	device->compensate = (int)setup->compensate;
 	device->owner = getpid();
 	int failed = make_memory(device, setup, error) || pages_open(device, error);
 	if (!failed) {
-		device->core = cxd_start(&device->config, device->memory, device->words);
+		device->core = cxd_start(&setup->core, device->memory, device->words);
 		failed = signals_add(device, error) || worker_start(device, error)
 			|| (device->mode == CXD_MODE_THREAD && server_start(device, error));
 	}
@@ -204,7 +204,7 @@ int cxd_reconfigure(struct cxd_device *device, const struct cxd_config *config, 
 	if (field)
 		snprintf(error, CXD_ERROR_BYTES, "%s cannot be set, or not while the device is open", cxd_field(field));
 	else
-		device->config = *config;
+		device->prefetches = config->prefetch_pages > 0;
 	worker_poke(device);
 	return field;
 }

@@ -77,7 +77,7 @@ static void fill(struct cxd_device *device, struct cxd_answer answer, uint32_t p
 		fault_broke(device, failed, "a page could not be mapped");
 	wake_page(device, page, cxd_filled(core, answer.at, 0, page, write));
 	frame_may_be_had(device);
-	if (device->config.prefetch_pages)
+	if (device->prefetches)
 		worker_poke(device);
 	wait_until(device, answer.at > exit_ns ? answer.at - exit_ns : 0);
 	seen->left = now_ns();

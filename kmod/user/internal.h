@@ -39,13 +39,13 @@ struct cxd_device {
 	cxd_u32 *words;
 	void *memory;
 	cxd_u64 memory_bytes, words_bytes;
-	struct cxd_config config;
 	int mode, memfd, uffd;
 	pid_t owner;
 	char *base, *alias;
 	uint64_t pages;
 	uint32_t cores;
 	int compensate;
+	_Atomic int prefetches;
 	_Atomic uint64_t entry_ns, exit_ns, map_ns;
 
 	_Atomic int crowded;         /* more threads measure than there are cores: waits hand theirs on */

@@ -4,8 +4,8 @@
  */
 #include "internal.h"
 
-#define PAGES 1024
-#define CACHE 512
+#define PAGES 256
+#define CACHE 128
 
 static int by_size(const void *a, const void *b)
 {

@@ -73,7 +73,7 @@ static void *work(void *argument)
 	pthread_cleanup_push(dead, device);
 	while (!device->stop && !device->kill) {
 		struct pollfd ready = {device->uffd, POLLIN, 0};
-		if (device->uffd < 0 || poll(&ready, 1, 20) <= 0)
+		if (poll(&ready, 1, 20) <= 0)
 			continue;
 		struct uffd_msg message;
 		if (read(device->uffd, &message, sizeof(message)) == sizeof(message)
