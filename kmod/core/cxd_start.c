@@ -103,6 +103,7 @@ struct cxd_core *cxd_start(const struct cxd_config *config, void *memory, cxd_u3
 	lay_out(config, core);
 	core->config = *config;
 	core->words = words;
+	core->touch = cxd_touch_of(config);
 	core->free = config->cache_pages;
 	core->next = CXD_NEVER;
 	cxd_lock_init(&core->lock);
@@ -132,10 +133,12 @@ int cxd_change(struct cxd_core *core, const struct cxd_config *config)
 
 void cxd_zero_counters(struct cxd_core *core)
 {
-	cxd_u32 page;
+	cxd_u64 *counter = (cxd_u64 *)&core->counters;
+	cxd_u32 page, i;
 	cxd_lock(&core->lock);
-	__builtin_memset(&core->counters, 0, sizeof(core->counters));
-	core->counters.resident = core->resident;
+	for (i = 0; i < sizeof(core->counters) / sizeof(*counter); i++)
+		if (&counter[i] != &core->counters.resident)
+			cxd_store(&counter[i], 0);
 	for (page = 0; page < core->config.capacity_pages; page++)
 		if (cxd_load(&core->words[page]) & CXD_PREFETCHED)
 			cxd_swap(&core->words[page], CXD_PREFETCHED, 0);

@@ -197,8 +197,9 @@ struct cxd_answer cxd_tick(struct cxd_core *core, cxd_u64 now)
 
 void cxd_drain(struct cxd_core *core, cxd_u64 now, int on)
 {
-	cxd_u64 period = core->config.drain_period_ns;
+	cxd_u64 period;
 	cxd_lock(&core->lock);
+	period = core->config.drain_period_ns;
 	if (on && !core->drains && core->config.drain_pages) {
 		cxd_u32 i, there = 0;
 		for (i = 0; i < core->heap_n; i++)
