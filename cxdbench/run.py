@@ -119,7 +119,11 @@ def _one(device: Device, workload: Workload, backend: str, log: bool, control: C
         except LiveError as error:
             raise ConfigError(f"backend is {backend!r}: {error}") from error
         return dataset(measured, device, workload, backend)
-    measured = model.measure(device, workload, log=log, control=control)
+    try:
+        measured = model.measure(device, workload, log=log, control=control)
+    except MemoryError as error:
+        raise ConfigError(f"the run needs more memory than there is ({error}): lower wss, cache_pages or "
+                          "capacity_pages") from error
     if measured.log_lost:
         raise ConfigError(f"log is True: the run has {measured.log_lost} events more than a log can hold; "
                           "lower accesses")

@@ -22,7 +22,7 @@ from cxdbench.device import ConfigError, Device
 from cxdbench.grid import Grid, point
 from cxdbench.jit import cache_key
 from cxdbench.result import FORMAT, open_result, save_result
-from cxdbench.run import recognise, run, validate
+from cxdbench.run import at_once, recognise, run, validate
 from cxdbench.workload import Chase, Trace, Workload, Zipf, working_set_pages
 
 MAX_POINTS = 10_000   # some 0.7 MB each
@@ -186,7 +186,7 @@ def _key(device: Device, workload: Workload, backend: str, digests: dict[str, st
 
 def _run_all(points: list[_Point], grid: Grid, control: SweepControl, backend: str, bar: tqdm) -> None:
     """Fill the grid, kept points and then the biggest runs first; returns early, with what there is, when cancelled."""
-    pool = ThreadPoolExecutor(_cores(), thread_name_prefix="cxdbench-sweep")
+    pool = ThreadPoolExecutor(at_once(backend, _cores()), thread_name_prefix="cxdbench-sweep")
     pending = {pool.submit(_run_one, p, control, backend): p for p in sorted(points, key=lambda p: -p.work)}
 
     def collect(finished: set[Future]) -> None:

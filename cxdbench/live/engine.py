@@ -14,7 +14,7 @@ from cxdbench.live.settings import refuse
 from cxdbench.live.walk import Walk
 from cxdbench.model.inputs import Inputs, prepare
 from cxdbench.result import Measured
-from cxdbench.workload import Workload
+from cxdbench.workload import Trace, Workload, working_set_pages
 
 NOISE_WAITS = 4000
 NOISE_LEVELS = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p999": 0.999}
@@ -42,6 +42,8 @@ def measure(device: Device, workload: Workload, backend: str, *, control: Contro
     """One run on real memory. backend: "live", or "dram" for plain 4 KiB pages. Raises ConfigError, LiveError, Cancelled."""
     control = control or Control()
     recognise(device, workload, backend)
+    if not isinstance(workload, Trace):
+        must_fit(working_set_pages(workload, device))
     inputs = prepare(device.with_(fault_path="ideal"), workload)
     if backend == "dram":
         return interruptible(lambda: _dram(device, workload, inputs, control, node), control.cancel)

@@ -1,14 +1,16 @@
 """Whether this host can run the live engine, and in which mode; cheap enough to ask at every start."""
 from __future__ import annotations
 
+import signal
 import sys
 from functools import cache
 from pathlib import Path
 
 from cxdbench.device import ConfigError
-from cxdbench.live.binding import MODES, NOT_BUILT, LiveError, call, find, library
+from cxdbench.live.binding import MODES, LiveError, call, library
 
 ORDER = ("sigbus", "guard", "mprotect", "thread")  # by what a miss costs
+CAUGHT_BY = {"sigbus": signal.SIGBUS, "guard": signal.SIGSEGV, "mprotect": signal.SIGSEGV} if sys.platform == "linux" else {}
 SPLITTING = ("guard", "mprotect")                  # these cut the mapping in up to two pieces a cached page
 
 
@@ -16,8 +18,6 @@ def why_not() -> str:
     """Why the library cannot run here at all, "" if it can."""
     if sys.platform != "linux":
         return f"needs Linux, and this is {sys.platform}"
-    if find() is None:
-        return NOT_BUILT
     try:
         library()
     except LiveError as error:
@@ -35,6 +35,15 @@ def probe(mode: str) -> str:
     return ""
 
 
+def blocked(mode: str) -> str:
+    """Why this thread cannot touch a device in this mode, "" if it can: a blocked signal makes a miss fatal."""
+    wanted = CAUGHT_BY.get(mode)
+    if wanted not in signal.pthread_sigmask(signal.SIG_BLOCK, []):
+        return ""
+    return (f"this thread blocks {wanted.name}, so a miss would end the process: call signal.pthread_sigmask("
+            f"signal.SIG_UNBLOCK, [signal.{wanted.name}]), or open the device with mode='thread'")
+
+
 def max_map_count() -> int:
     return int(Path("/proc/sys/vm/max_map_count").read_text())
 
@@ -47,11 +56,11 @@ def choose_mode(mode: str, cache_pages: int) -> tuple[str, int]:
         raise LiveError(f"the live engine cannot run here: {why}")
     reasons = {}
     for candidate in ORDER if mode == "auto" else (mode,):
-        reasons[candidate] = probe(candidate)
+        reasons[candidate] = blocked(candidate) or probe(candidate)
         if not reasons[candidate] and candidate in SPLITTING and 2 * cache_pages > max_map_count() - 5000:
             reasons[candidate] = (f"{cache_pages} cached pages may cut the mapping in more pieces than "
                                   f"vm.max_map_count, {max_map_count()}, allows: lower cache_pages or raise it by "
                                   f"`sysctl vm.max_map_count={2 * cache_pages + 10_000}`")
         if not reasons[candidate]:
             return candidate, MODES.index(candidate)
-    raise LiveError("no mode of the live engine works here: " + "; ".join(f"{m}: {why}" for m, why in reasons.items()))
+    raise LiveError("the live engine cannot run here in any mode asked for: " + "; ".join(f"{m}: {why}" for m, why in reasons.items()))

@@ -6,7 +6,6 @@ import faulthandler
 import json
 import mmap
 import os
-import signal
 import weakref
 from collections.abc import Sequence
 from math import prod
@@ -16,7 +15,7 @@ import numpy as np
 
 from cxdbench.device import PAGE_BYTES, ConfigError, Device
 from cxdbench.live.binding import Calibration, LiveError, Seen, call, library, pointer
-from cxdbench.live.host import choose_mode
+from cxdbench.live.host import blocked, choose_mode
 from cxdbench.live.settings import config, refuse, setup
 
 CALIBRATION_ROUNDS = 400
@@ -39,11 +38,11 @@ class _Region:
 
 def available_bytes() -> int:
     """Memory that can be had without swapping; a container's limit counts."""
-    lines = dict(line.split(":", 1) for line in open("/proc/meminfo", encoding="ascii"))
+    lines = dict(line.split(":", 1) for line in open("/proc/meminfo", encoding="utf-8"))
     free = int(lines["MemAvailable"].split()[0]) * 1024
     try:
-        with open("/sys/fs/cgroup/memory.max", encoding="ascii") as most, \
-                open("/sys/fs/cgroup/memory.current", encoding="ascii") as now:
+        with open("/sys/fs/cgroup/memory.max", encoding="utf-8") as most, \
+                open("/sys/fs/cgroup/memory.current", encoding="utf-8") as now:
             return min(free, int(most.read()) - int(now.read()))
     except (OSError, ValueError):
         return free
@@ -134,12 +133,8 @@ class LiveMemory:
 
     def _look_at_signals(self) -> None:
         library().cxd_rearm()
-        blocked = signal.pthread_sigmask(signal.SIG_BLOCK, [])
-        wanted = {"sigbus": signal.SIGBUS, "guard": signal.SIGSEGV, "mprotect": signal.SIGSEGV}.get(self.mode)
-        if wanted in blocked:
-            raise LiveError(f"this thread blocks {wanted.name}, so a miss would end the process: call "
-                            f"signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.{wanted.name}]) or open the device "
-                            "with mode='thread'")
+        if why := blocked(self.mode):
+            raise LiveError(why)
 
     def counters(self) -> dict[str, int]:
         """The model's counters by the model's names since the last `reset_counters`, and what only live has:

@@ -102,6 +102,8 @@ struct cxd_core *cxd_start(const struct cxd_config *config, void *memory, cxd_u3
 /* Change NAND times, semantics, prefetch and drain of a device at rest or at work. 0, or the field that is refused
  * (cache_pages, capacity_pages, policy, protect, sees_hits, prefetch_queue, channels and ways must stay). */
 int cxd_change(struct cxd_core *core, const struct cxd_config *config);
+/* Prefetch no page from this one on: the caller has nothing behind them yet. A device starts with its capacity. */
+void cxd_limit(struct cxd_core *core, cxd_u32 pages);
 /* Keep events in log[0 … size), or none with NULL; cxd_logged tells how many there were. For a single thread: it takes
  * no lock. */
 void cxd_keep_log(struct cxd_core *core, struct cxd_event *log, cxd_u64 size);

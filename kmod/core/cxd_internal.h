@@ -40,6 +40,7 @@ struct cxd_core {
 	cxd_u64 sequence;
 	cxd_u64 next; /* the heap's earliest time; read without the lock */
 	cxd_u32 open, draining, drains;
+	cxd_u32 limit; /* pages from here on are not prefetched */
 	cxd_u32 taken; /* pages of the tick at hand; the tick stays in the heap until it is done */
 
 	struct cxd_counters counters;

@@ -105,10 +105,18 @@ struct cxd_core *cxd_start(const struct cxd_config *config, void *memory, cxd_u3
 	core->words = words;
 	core->touch = cxd_touch_of(config);
 	core->free = config->cache_pages;
+	core->limit = config->capacity_pages;
 	core->next = CXD_NEVER;
 	cxd_lock_init(&core->lock);
 	cxd_queue_start(core);
 	return core;
+}
+
+void cxd_limit(struct cxd_core *core, cxd_u32 pages)
+{
+	cxd_lock(&core->lock);
+	core->limit = pages < core->config.capacity_pages ? pages : core->config.capacity_pages;
+	cxd_unlock(&core->lock);
 }
 
 int cxd_change(struct cxd_core *core, const struct cxd_config *config)

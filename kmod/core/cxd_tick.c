@@ -50,7 +50,7 @@ void cxd_ask_ahead(struct cxd_core *core, cxd_u32 page, cxd_u64 now)
 	cxd_u32 i;
 	for (i = 1; i <= core->config.prefetch_pages; i++) {
 		cxd_add(&core->counters.prefetch_asked, 1);
-		if (page + i >= core->config.capacity_pages || core->open >= core->config.prefetch_queue) {
+		if (page + i >= core->limit || core->open >= core->config.prefetch_queue) {
 			cxd_add(&core->counters.prefetch_dropped, 1);
 			continue;
 		}

@@ -260,14 +260,18 @@ int cxd_run(struct cxd_device *device, void *base, struct cxd_phase *phase, char
 			break;
 		}
 	}
-	if (device)
+	if (device) {
 		device->crowded = phase->threads > device->cores;
+		device->control = phase->control;
+	}
 	go = failed ? 2 : 1;
 	futex(&go, FUTEX_WAKE, 1 << 30, 0);
 	for (uint32_t i = 0; i < started; i++)
 		pthread_join(runners[i].thread, NULL);
-	if (device)
+	if (device) {
 		device->crowded = 0;
+		device->control = NULL;
+	}
 	free(runners);
 	return failed;
 }

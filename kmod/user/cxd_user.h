@@ -64,7 +64,7 @@ void cxd_forget(void *base, cxd_u64 pages);
 void *cxd_base(struct cxd_device *device);
 void *cxd_alias(struct cxd_device *device);
 struct cxd_core *cxd_core_of(struct cxd_device *device);
-/* Give the pages [first, first + n) bytes to hold. Only such pages may be touched. */
+/* Give the pages [first, first + n) bytes to hold, from the first page up. Only such pages may be touched. */
 int cxd_populate(struct cxd_device *device, cxd_u64 first, cxd_u64 n, char *error);
 /* Access each page as a load or a store would, for whoever then goes through the alias. */
 void cxd_touch(struct cxd_device *device, cxd_u64 first, cxd_u64 n, int write);

@@ -125,6 +125,7 @@ struct cxd_device *cxd_open(const struct cxd_setup *setup, char *error)
 	int failed = make_memory(device, setup, error) || pages_open(device, error);
 	if (!failed) {
 		device->core = cxd_start(&setup->core, device->memory, device->words);
+		cxd_limit(device->core, 0);
 		failed = signals_add(device, error) || worker_start(device, error)
 			|| (device->mode == CXD_MODE_THREAD && server_start(device, error));
 	}
@@ -177,6 +178,10 @@ int cxd_populate(struct cxd_device *device, cxd_u64 first, cxd_u64 n, char *erro
 				 (unsigned long long)(n * CXD_PAGE >> 20), strerror(errno));
 			return errno;
 		}
+	}
+	if (first + n > device->there) {
+		device->there = first + n;
+		cxd_limit(device->core, (cxd_u32)device->there);
 	}
 	return 0;
 }

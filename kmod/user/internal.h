@@ -42,7 +42,7 @@ struct cxd_device {
 	int mode, memfd, uffd;
 	pid_t owner;
 	char *base, *alias;
-	uint64_t pages;
+	uint64_t pages, there; /* of the region; of these, with memory behind them */
 	uint32_t cores;
 	int compensate;
 	_Atomic int prefetches;
@@ -50,6 +50,7 @@ struct cxd_device {
 
 	_Atomic int crowded;         /* more threads measure than there are cores: waits hand theirs on */
 	_Atomic int hurry;           /* waits end at once */
+	volatile long long *_Atomic control; /* of the run at hand: [1] not 0 ends all waits */
 	_Atomic uint32_t inside;     /* threads in a wait now */
 	_Atomic uint32_t frames;     /* a futex: moves when a frame may be had */
 	_Atomic uint32_t starving;

@@ -103,7 +103,8 @@ void pages_plain(struct cxd_device *device)
 	size_t bytes = device->pages * CXD_PAGE;
 	if (device->uffd >= 0) {
 		struct uffdio_range range = {(uint64_t)device->base, bytes};
-		uffd_ioctl(device, UFFDIO_UNREGISTER, &range); /* wakes whoever sleeps in a fault */
+		uffd_ioctl(device, UFFDIO_UNREGISTER, &range);
+		uffd_ioctl(device, UFFDIO_WAKE, &range); /* the kernel wakes those who miss, not those in a minor fault */
 	} else if (device->mode == CXD_MODE_GUARD) {
 		mprotect(device->base, bytes, PROT_READ | PROT_WRITE);
 		madvise_now(device->base, bytes, GUARD_REMOVE);

@@ -37,8 +37,13 @@ static void handler(int signal, siginfo_t *info, void *context);
 static void hand_on(int signal, siginfo_t *info, void *context)
 {
 	static _Atomic(void *) last;
+	static _Atomic int handed;
 	struct sigaction *old = &before[signal == SIGSEGV];
-	int again = atomic_exchange(&last, info->si_addr) == info->si_addr && info->si_addr;
+	int sent = info->si_code <= 0; /* by kill or raise, as faulthandler does when it has printed */
+	void *where = sent ? NULL : info->si_addr;
+	int again = handed && (sent || atomic_load(&last) == where);
+	last = where;
+	handed = 1;
 	if (!again && (old->sa_flags & SA_SIGINFO) && old->sa_sigaction && old->sa_sigaction != handler) {
 		old->sa_sigaction(signal, info, context);
 		return;
@@ -49,6 +54,8 @@ static void hand_on(int signal, siginfo_t *info, void *context)
 	}
 	struct sigaction fatal = {.sa_handler = SIG_DFL};
 	sigaction(signal, &fatal, NULL);
+	if (sent)
+		raise(signal);
 }
 
 static void handler(int signal, siginfo_t *info, void *context)

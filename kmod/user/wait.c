@@ -40,13 +40,19 @@ static void relax(struct cxd_device *device)
 		pause_cpu();
 }
 
+static int hurried(struct cxd_device *device)
+{
+	volatile long long *control = device->control;
+	return device->hurry || (control && control[1]);
+}
+
 void wait_until(struct cxd_device *device, uint64_t until)
 {
 	uint64_t now = now_ns();
-	if (now >= until || device->hurry)
+	if (now >= until || hurried(device))
 		return;
 	atomic_fetch_add(&device->inside, 1);
-	while ((now = now_ns()) < until && !device->hurry) {
+	while ((now = now_ns()) < until && !hurried(device)) {
 		if (until - now > SLEEP_NS && device->inside > device->cores) {
 			/* in slices, so that a cancelled run ends soon */
 			uint64_t nap = until - now - SLEEP_NS / 2;

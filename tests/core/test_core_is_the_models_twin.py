@@ -37,7 +37,7 @@ def differences(device, workload) -> list[str]:
     counts |= {"resident_start": driver.resident_start, "resident_end": counts["resident"],
                "unsettled_end": states[binding.LOADING] + states[binding.EVICTING], "prefetch_unseen": states[4]}
     for name in COUNTERS:
-        compare(name, counts.get(name), int(result[name]))
+        compare(name, counts.get(name, 0), int(result[name]))  # 0: what neither of them does
     compare("census", states[binding.CACHED], counts["resident"])
     for kind, by in product(("clean", "dirty"), ("foreground", "background")):
         compare(f"{kind}_{by}", counts[f"{kind}_{by}"], int(result["evictions"].sel(kind=kind, by=by)))
