@@ -19,8 +19,8 @@ FLAGS = ["-std=gnu11", "-O2", "-Wall", "-Wextra", "-Wconversion", "-Wno-sign-con
 GLUE = """
 #include "cxd_core.h"
 void cxd_lock_slow(cxd_lock_t *lock) { (void)lock; __builtin_trap(); }
-const cxd_u64 test_sizes[] = {sizeof(struct cxd_config), sizeof(struct cxd_counters), sizeof(struct cxd_event),
-			      sizeof(struct cxd_answer)};
+const cxd_u64 test_sizes[] = {
+    sizeof(struct cxd_config), sizeof(struct cxd_counters), sizeof(struct cxd_event), sizeof(struct cxd_answer)};
 """
 NOT_CACHED, LOADING, CACHED, EVICTING = range(4)
 STATE, DIRTY, REFERENCED, PREFETCHED, WRITTEN, SLEEPERS = 3, 4, 8, 16, 32, 64

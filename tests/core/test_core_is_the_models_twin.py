@@ -66,14 +66,14 @@ def ideal(device: Device) -> Device:
     return device.model_copy(update={"fault_path": Device(fault_path="ideal").fault_path})
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.data())
 def test_the_core_is_the_models_twin(data):
     device = ideal(data.draw(oracle.devices()))
     agree(device, data.draw(oracle.workloads(device)))
 
 
-@settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.data())
 def test_the_core_is_the_models_twin_with_many_threads(data):
     device = ideal(data.draw(oracle.devices(caches=st.integers(65, 90))))

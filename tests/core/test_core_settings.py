@@ -79,9 +79,8 @@ def test_a_change_is_checked():
 
 def fill(core: Core, now: int, page: int, write: bool = False) -> int:
     """One miss on a device at rest; how long it took."""
-    answer, waited = core.access(now, 0, page, write), 0
+    answer = core.access(now, 0, page, write)
     if answer.kind == binding.VICTIM:
-        waited = answer.at - now
         core.evicted(answer.at, answer.victim)
         answer = core.read(answer.at, 0, page, write)
     elif answer.victim != binding.NO_PAGE:
@@ -90,7 +89,7 @@ def fill(core: Core, now: int, page: int, write: bool = False) -> int:
     core.filled(answer.at, 0, page, write)
     assert core.state(page) == CACHED
     assert core.access(answer.at, 0, page, write).kind == HIT
-    return waited + answer.at - now - waited if not waited else answer.at - now
+    return answer.at - now
 
 
 def test_times_and_semantics_change_at_work():
