@@ -14,6 +14,8 @@ from cxdbench.explorer.runner import execute
 from cxdbench.explorer.state import State
 from cxdbench.plot.shape import Curve
 
+from .live.conftest import needs_live
+
 SMALL = {"cache_pages": 1024, "accesses": 20_000}
 
 
@@ -199,5 +201,23 @@ def test_a_sweep_draws_and_can_be_cancelled(bench):
 
 def test_engines_that_are_not_here_say_why(bench):
     before = bench.state.setting
-    bench.change("engine", "live")
+    bench.change("engine", "kmod")
     assert bench.state.setting == before and "not part of this version" in bench.foot.message
+
+
+@needs_live
+def test_real_memory_runs_beside_the_model(bench):
+    bench.change("threads", 1)
+    bench.change("engine", "live")
+    assert bench.settle() and bench.outcome.result.attrs["backend"] == "live", bench.foot.message
+    assert bench.state.value("fault_path") == "ideal" and "live" in bench.state.setting.name()
+    assert [name for name, _ in bench.table.notes] == ["residual", "late", "noise floor"]
+    assert "residual" in bench.readout.html.value and bench.outcome.beside is not None
+    drawn = bench.curves.plots["cdf"].pins.data["name"]
+    assert drawn[0] == "the model" and "backend=\"live\"" in bench.state.setting.code()
+    bench.change("engine", "dram")
+    assert bench.settle() and [name for name, _ in bench.table.notes] == ["noise floor"]
+    bench.undo()
+    bench.undo()
+    assert bench.settle() and bench.state.setting.engine == "model" and bench.state.value("fault_path") == "cxdvirt"
+    assert bench.outcome.beside is None and bench.table.notes == ()

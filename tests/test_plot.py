@@ -8,8 +8,10 @@ from hypothesis import strategies as st
 
 import cxdbench as cxd
 from cxdbench.bins import N_BINS, lower_edges, widths
+from cxdbench.plot.latency import LatencyPlot
 from cxdbench.plot.shape import (
     MAX_POINTS,
+    latency_curve,
     polyline,
     share_at,
     stage_rows,
@@ -69,6 +71,14 @@ def test_every_picture_of_a_run_is_a_bokeh_figure(result, kind):
     figure = getattr(cxd.plot, kind)(result).figure
     assert file_html(figure, title=kind)
     assert any(len(next(iter(source.data.values()))) for source in figure.select({"type": ColumnDataSource}))
+
+
+def test_a_pin_in_anothers_place_is_drawn(result):
+    front, behind = latency_curve(result), latency_curve(cxd.run(DEVICE, CHASE.with_(wss=0.5)), "a pin")
+    plot = LatencyPlot("cdf")
+    for curve in (front, behind, front):
+        plot.update(front, [(curve.named("a pin"), 0)])
+        assert plot.pins.data["ns"] == [curve.ns.tolist()]
 
 
 def test_a_heat_map_shows_the_summarys_numbers(grid):

@@ -37,11 +37,13 @@ class Row:
 
 @dataclass(frozen=True)
 class Table:
-    """What stands right of the curve. Shares of the accesses by outcome; rows in us; published rows beside ours."""
+    """What stands right of the curve. Shares of the accesses by outcome; rows in us; published rows beside ours; notes
+    on how far a measured run is to be trusted, (name, text) each."""
 
     shares: dict[str, Cell]
     rows: tuple[Row, ...]
     bands: tuple[Band, ...]
+    notes: tuple[tuple[str, str], ...] = ()
 
 
 def _cell(values: np.ndarray, faint: bool = False) -> Cell:
@@ -78,7 +80,21 @@ def table(outcome: Outcome) -> Table:
         rows.append(Row(LEVEL_NAMES[key], {
             name: _cell(points[name][:, i] / 1000, bool(beyond[name] < MIN_BEYOND - 1e-6)) for name in COLUMNS},
             float(beyond["miss"])))
-    return Table(shares, tuple(rows), tuple(held(outcome.setting.device, outcome.setting.workload, r)))
+    return Table(shares, tuple(rows), tuple(held(outcome.setting.device, outcome.setting.workload, r)), measured(r))
+
+
+def measured(result: xr.Dataset) -> tuple[tuple[str, str], ...]:
+    """How true a run on real memory is: its residual, late misses and this machine's noise floor. Empty for the model."""
+    if result.attrs["backend"] == "model":
+        return ()
+    noise = {name: value / 1000 for name, value in json.loads(result.attrs["noise_floor_ns"]).items()}
+    notes = [("noise floor", f"P50 {number(noise['p50'])}, P99 {number(noise['p99'])}, P99.9 {number(noise['p999'])} us")]
+    if result.attrs["backend"] == "live":
+        counts, values = signed_counts(result["residual"])
+        points = percentiles(counts if counts.ndim == 1 else counts.sum(0), [0.5, 0.9, 0.99], values, faint=True) / 1000
+        residual = ", ".join(f"{name} {number(v)}" for name, v in zip(("P50", "P90", "P99"), points, strict=True))
+        notes = [("residual", f"{residual} us"), ("late", f"{100 * result.attrs['late_share']:.1f} % of misses"), *notes]
+    return tuple(notes)
 
 
 def number(value: float) -> str:
@@ -100,13 +116,13 @@ def foot(outcome: Outcome) -> dict[str, str]:
     """What the foot says of a run, by name; all but the identities, which take a few ms to count."""
     r, workload = outcome.result, outcome.setting.workload
     warm = int(r.attrs["warmup_accesses"])
-    virtual = float(r["run_ns"].mean()) / 1e9
+    ran = float(r["run_ns"].mean()) / 1e9
     seeds = f"{workload.seed}-{workload.seed + outcome.repeats - 1}" if outcome.repeats > 1 else f"{workload.seed}"
     scale = float(r.attrs["scale"])
     return {
         "engine": str(r.attrs["backend"]), "scale": f"1/{scale:.3g}" if scale > 1 else f"{1 / scale:.3g}",
         "seed": seeds, "accesses": f"{workload.accesses:,} after {warm:,} of warm-up",
-        "run": f"{virtual:.3g} s of the device in {outcome.seconds:.2f} s",
+        "run": f"{ran:.3g} s of the device in {outcome.seconds:.2f} s",
     }
 
 
@@ -116,4 +132,5 @@ def fitted(outcome: Outcome) -> dict[str, str]:
 
 
 def warnings(outcome: Outcome) -> list[str]:
-    return json.loads(outcome.result.attrs["warnings"])
+    crowded = ["more threads than cores: read counts and shares, not times"] * outcome.result.attrs.get("oversubscribed", 0)
+    return [*json.loads(outcome.result.attrs["warnings"]), *crowded]

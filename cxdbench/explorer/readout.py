@@ -40,7 +40,12 @@ def table_html(table: Table) -> str:
             "<table><thead><tr><th>us</th><th>all</th><th>misses</th>"
             "<th title='observed - configured latency of a miss'>excess</th>"
             "<th title='misses beyond the percentile; faint below 20'>beyond</th></tr></thead>"
-            f"<tbody>{rows}</tbody></table>{bands_html(table.bands)}")
+            f"<tbody>{rows}</tbody></table>{notes_html(table.notes)}{bands_html(table.bands)}")
+
+
+def notes_html(notes: tuple[tuple[str, str], ...]) -> str:
+    """What is to be known of a measured run, a line each."""
+    return "".join(f"<div class='cxd-small'><b>{escape(name)}</b> {escape(text)}</div>" for name, text in notes)
 
 
 def _span(low: float, high: float, unit: str) -> str:

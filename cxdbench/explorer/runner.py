@@ -21,13 +21,15 @@ PATIENCE_S = 0.25
 
 @dataclass(frozen=True)
 class Outcome:
-    """A finished run: what was asked, its result, the curve to draw, and how long it took."""
+    """A finished run: what was asked, its result, the curve to draw, and how long it took. beside: the model's curve
+    at the same setting, where another engine ran."""
 
     setting: Setting
     repeats: int
     result: xr.Dataset = field(compare=False)
     curve: Curve = field(compare=False)
     seconds: float = field(compare=False)
+    beside: Curve | None = field(compare=False, default=None)
 
 
 def execute(setting: Setting, repeats: int = 1, control: Control | None = None) -> Outcome:
@@ -36,7 +38,11 @@ def execute(setting: Setting, repeats: int = 1, control: Control | None = None) 
     result = run(setting.device, setting.workload, setting.engine, seeds=repeats if repeats > 1 else None,
                  control=control)
     seconds = time.perf_counter() - began
-    return Outcome(setting, repeats, result, latency_curve(result, setting.name()), seconds)
+    beside = None
+    if setting.engine != "model":
+        model = run(setting.device, setting.workload, "model", control=control)
+        beside = latency_curve(model, "the model")
+    return Outcome(setting, repeats, result, latency_curve(result, setting.name()), seconds, beside)
 
 
 class Runner:

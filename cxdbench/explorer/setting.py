@@ -41,6 +41,8 @@ class Setting:
         to_workload = {name: value for name, value in changes.items()
                        if name in BY_NAME and BY_NAME[name].of == "workload"}
         to_device = {name: value for name, value in changes.items() if name not in to_workload}
+        if engine == "live" and self.engine != engine:
+            device = for_live(device)
         new = Setting(preset, device.with_(to_device), self.workload.with_(to_workload), engine)
         validate(new.device, new.workload, new.engine)
         return new
@@ -62,7 +64,8 @@ class Setting:
         rest = {name: value for name, value in (self.device_changes() | self.workload_changes()).items()
                 if not any(name == f or (name.startswith(f"{f}.") and f in moved) for f in BY_NAME)
                 and name not in BY_SCALING and name.removesuffix(".kind") not in moved}
-        return ", ".join([self.preset, *(value_text(name, value) for name, value in (moved | rest).items())])
+        engine = [self.engine] if self.engine != "model" else []
+        return ", ".join([self.preset, *engine, *(value_text(name, value) for name, value in (moved | rest).items())])
 
     def code(self, repeats: int = 1) -> str:
         """Python that gives the same numbers."""
@@ -94,6 +97,17 @@ class Setting:
                       data.get("engine", BACKENDS[0]))
         validate(setting.device, setting.workload, setting.engine)
         return setting
+
+
+def for_live(device: Device) -> Device:
+    """The device as real faults can be it: this machine's own fault path, and a policy that sees faults only. The
+    controls show both."""
+    changes: dict[str, Any] = {}
+    if device.fault_path.kind != "ideal":
+        changes["fault_path"] = "ideal"
+    if device.eviction.kind in ("clock", "lru") or device.semantics.policy_sees == "accessed_bit":
+        changes["semantics.policy_sees"] = "faults"
+    return device.with_(changes)
 
 
 @cache

@@ -14,7 +14,8 @@ FORMAT = "cxdbench-explorer-1"
 REPEATS = 5
 ONE_STEP_S = 1.0    # moves of one control closer together than this are one step to undo
 MAX_STEPS = 200
-MAX_PINS = 6        # as many colours as are told apart
+MAX_PINS = 5        # as many colours as are told apart, less the one for the model beside another engine
+BESIDE = MAX_PINS   # that colour
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from cxdbench.explorer.loop import MainLoop
 from cxdbench.explorer.readout import Readout
 from cxdbench.explorer.runner import Outcome, Runner, execute
 from cxdbench.explorer.setting import Setting
-from cxdbench.explorer.state import Pin, State
+from cxdbench.explorer.state import BESIDE, Pin, State
 from cxdbench.explorer.sweeping import Sweeping
 from cxdbench.plot.base import load_bokehjs
 from cxdbench.plot.shape import Curve
@@ -130,8 +130,9 @@ class Workbench:
         self.widget.close()
 
     def _pinned(self) -> list[tuple[Curve, int]]:
-        return [(self.curves_by_setting[pin.setting].named(pin.name), pin.colour) for pin in self.state.view.pins
-                if pin.setting in self.curves_by_setting]
+        beside = [(self.outcome.beside, BESIDE)] if self.outcome.beside else []
+        return [*beside, *((self.curves_by_setting[pin.setting].named(pin.name), pin.colour)
+                           for pin in self.state.view.pins if pin.setting in self.curves_by_setting)]
 
     def _run(self) -> None:
         if (self.outcome.setting, self.outcome.repeats) == (self.state.setting, self.state.view.repeats):

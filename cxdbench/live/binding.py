@@ -84,7 +84,7 @@ _FUNCTIONS = {
     "cxd_touch": (None, _device, u64, u64, _int), "cxd_mark_written": (None, _device, u64, u64),
     "cxd_reconfigure": (_int, _device, c.POINTER(Config), _error), "cxd_set_drain": (None, _device, _int),
     "cxd_settle": (_int, _device, u64), "cxd_zero": (None, _device), "cxd_seen": (None, _device, c.POINTER(Seen)),
-    "cxd_hurry": (None, _device, _int), "cxd_health": (_int, _device, _error),
+    "cxd_health": (_int, _device, _error),
     "cxd_set_compensation": (None, _device, u64, u64), "cxd_rearm": (_int,), "cxd_kill_worker": (None, _device),
     "cxd_probe": (_int, _int, _error),
     "cxd_calibrate": (_int, c.POINTER(Setup), u64, c.POINTER(Calibration), _error),

@@ -75,6 +75,7 @@ class LiveMemory:
         self._owner, self._next_page = os.getpid(), 0
         self._region = _Region(library().cxd_base(self._handle), self._setup.core.capacity_pages)
         self._end = weakref.finalize(self, _close, self._handle, self._region)
+        self._end.atexit = False  # a thread may still be at work on it then, and the process's end frees all
         self._apply_calibration()
         library().cxd_set_drain(self._handle, device.drain.pages > 0)
         _open.add(self)

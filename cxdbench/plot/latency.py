@@ -70,7 +70,9 @@ class LatencyPlot(Plot):
     def update(self, front: Curve, pinned: Sequence[tuple[Curve, int]] = ()) -> None:
         """Draw `front` and, behind it, (curve, index of its colour) each; what has not changed is left alone."""
         pins = [curve for curve, _ in pinned]
-        if pins != self._shown or not self.figure.legend[0].items:
+        same = len(pins) == len(self._shown) and all(
+            a.name == b.name and a.ns is b.ns for a, b in zip(pins, self._shown, strict=True))
+        if not same or not self.figure.legend[0].items:
             self._shown = pins
             self._draw_pins(pinned)
         self._name(front, pinned)

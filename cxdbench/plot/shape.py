@@ -28,7 +28,7 @@ class Hump(NamedTuple):
     text: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Curve:
     """One latency distribution, ready to draw.
 

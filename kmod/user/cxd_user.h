@@ -75,8 +75,6 @@ void cxd_set_drain(struct cxd_device *device, int on);
 int cxd_settle(struct cxd_device *device, cxd_u64 timeout_ns);
 void cxd_zero(struct cxd_device *device);
 void cxd_seen(struct cxd_device *device, struct cxd_seen_by_device *seen);
-/* End all waits at once from now on (1), or wait again (0). */
-void cxd_hurry(struct cxd_device *device, int on);
 /* 0, or `error` says what has gone wrong in the background or with the signal's handler. */
 int cxd_health(struct cxd_device *device, char *error);
 void cxd_set_compensation(struct cxd_device *device, cxd_u64 entry_ns, cxd_u64 exit_ns);

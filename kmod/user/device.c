@@ -134,9 +134,10 @@ struct cxd_device *cxd_open(const struct cxd_setup *setup, char *error)
 	if (!error[0])
 		snprintf(error, CXD_ERROR_BYTES, "a device cannot be opened in mode %s", modes[device->mode]);
 	stop_threads(device);
-	signals_remove(device);
-	if (device->base)
-		munmap(device->base, device->pages * CXD_PAGE);
+	if (device->base) {
+		signals_remove(device);
+		cxd_forget(device->base, device->pages);
+	}
 	free_all(device);
 	return NULL;
 }
@@ -144,19 +145,20 @@ struct cxd_device *cxd_open(const struct cxd_setup *setup, char *error)
 int cxd_close(struct cxd_device *device, char *error)
 {
 	int failed = cxd_health(device, error);
-	atomic_store(&device->hurry, 1);
-	if (!device->fault)
-		pages_plain(device); /* from here on nothing faults that must be served */
-	while (atomic_load(&device->inside))
-		usleep(100);
-	stop_threads(device);
+	pages_plain(device);
+	atomic_store(&device->hurry, 1); /* from here on nothing faults that must be served */
 	signals_remove(device);
-	usleep(1000); /* a handler that had found the device leaves it, and the access finds plain memory */
+	stop_threads(device);
 	free_all(device);
 	return failed;
 }
 
-void cxd_forget(void *base, cxd_u64 pages) { munmap(base, pages * CXD_PAGE); }
+void cxd_forget(void *base, cxd_u64 pages)
+{
+	signals_forget(base);
+	munmap(base, pages * CXD_PAGE);
+}
+
 void *cxd_base(struct cxd_device *device) { return device->base; }
 void *cxd_alias(struct cxd_device *device) { return device->alias; }
 struct cxd_core *cxd_core_of(struct cxd_device *device) { return device->core; }
@@ -239,7 +241,6 @@ void cxd_zero(struct cxd_device *device)
 }
 
 void cxd_seen(struct cxd_device *device, struct cxd_seen_by_device *seen) { *seen = device->seen; }
-void cxd_hurry(struct cxd_device *device, int on) { atomic_store(&device->hurry, on); }
 
 int cxd_health(struct cxd_device *device, char *error)
 {

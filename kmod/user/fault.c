@@ -12,8 +12,8 @@ void fault_broke(struct cxd_device *device, int error, const char *what)
 		return;
 	device->fault_what = what;
 	/* whoever stands in a fault goes on with plain memory; cxd_health tells */
-	atomic_store(&device->hurry, 1);
 	pages_plain(device);
+	atomic_store(&device->hurry, 1);
 }
 
 void drop_victim(struct cxd_device *device, uint64_t now, uint32_t victim, int dirty, int end)
@@ -91,8 +91,8 @@ void on_fault(struct cxd_device *device, uint32_t page, int write, uint64_t ente
 	if (!(seen->claims | seen->waits))
 		seen->entered = entered;
 	for (;;) {
-		if (device->fault)
-			return;
+		if (device->hurry)
+			return; /* it is plain memory by now */
 		struct cxd_answer answer = cxd_access(core, start, 0, page, write);
 		if (answer.kind == CXD_HIT) {
 			if (write) {
@@ -116,6 +116,8 @@ void on_fault(struct cxd_device *device, uint32_t page, int write, uint64_t ente
 		seen->claims++;
 		seen->claimed = now_ns();
 		while (answer.kind == CXD_STARVED) {
+			if (device->hurry)
+				return;
 			atomic_fetch_add(&device->starving, 1);
 			uint32_t frames = device->frames;
 			answer = cxd_frame(core, now_ns(), 0, page, write);

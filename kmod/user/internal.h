@@ -49,7 +49,7 @@ struct cxd_device {
 	_Atomic uint64_t entry_ns, exit_ns, map_ns;
 
 	_Atomic int crowded;         /* more threads measure than there are cores: waits hand theirs on */
-	_Atomic int hurry;           /* waits end at once */
+	_Atomic int hurry;           /* waits end at once: the region is plain memory */
 	volatile long long *_Atomic control; /* of the run at hand: [1] not 0 ends all waits */
 	_Atomic uint32_t inside;     /* threads in a wait now */
 	_Atomic uint32_t frames;     /* a futex: moves when a frame may be had */
@@ -95,7 +95,8 @@ void drop_victim(struct cxd_device *device, uint64_t now, uint32_t victim, int d
 
 /* signals.c */
 int signals_add(struct cxd_device *device, char *error);
-void signals_remove(struct cxd_device *device);
+void signals_remove(struct cxd_device *device); /* waits for the handlers that serve it */
+void signals_forget(const void *base);
 extern __thread struct seen seen_here __attribute__((tls_model("initial-exec")));
 
 /* server.c: CXD_MODE_THREAD */

@@ -8,20 +8,25 @@
 
 __thread struct seen seen_here __attribute__((tls_model("initial-exec")));
 
-static _Atomic(struct cxd_device *) devices[CXD_MAX_DEVICES];
+/* A region keeps its place here after its device is closed, until it is unmapped: a fault that was under way is then
+ * tried again on plain memory. `users` are handlers at work in it. */
+static struct slot {
+	_Atomic(struct cxd_device *) device;
+	_Atomic uintptr_t base;
+	_Atomic size_t bytes;
+	_Atomic uint32_t users;
+} slots[CXD_MAX_DEVICES];
 static _Atomic int highest;
 static pthread_mutex_t changing = PTHREAD_MUTEX_INITIALIZER;
 static struct sigaction before[2];
 static const int caught[2] = {SIGBUS, SIGSEGV};
 static _Atomic int armed;
 
-static struct cxd_device *owner_of(const void *address)
+static struct slot *slot_of(const void *address)
 {
-	for (int i = 0; i < highest; i++) {
-		struct cxd_device *device = devices[i];
-		if (device && (uintptr_t)address - (uintptr_t)device->base < device->pages * CXD_PAGE)
-			return device;
-	}
+	for (int i = 0; i < highest; i++)
+		if ((uintptr_t)address - slots[i].base < slots[i].bytes)
+			return &slots[i];
 	return NULL;
 }
 
@@ -58,21 +63,35 @@ static void hand_on(int signal, siginfo_t *info, void *context)
 		raise(signal);
 }
 
+/* Whether the address lies in a forked process's view of a device's memory, which it does not have. */
+static int not_inherited(const struct cxd_device *device, int signal, const siginfo_t *info)
+{
+	if (signal != SIGSEGV || info->si_code != SEGV_MAPERR || getpid() == device->owner)
+		return 0;
+	say("cxdbench: a forked process touched the memory of a live device, which it does not inherit: start processes with `spawn`, or open the device in the child\n");
+	return 1;
+}
+
 static void handler(int signal, siginfo_t *info, void *context)
 {
 	uint64_t entered = now_ns();
-	struct cxd_device *device = info->si_code > 0 ? owner_of(info->si_addr) : NULL;
-	if (device && signal == SIGSEGV && info->si_code == SEGV_MAPERR && getpid() != device->owner) {
-		say("cxdbench: a forked process touched the memory of a live device, which it does not inherit: start processes with `spawn`, or open the device in the child\n");
-		device = NULL;
-	}
-	if (!device) {
+	struct slot *slot = info->si_code > 0 ? slot_of(info->si_addr) : NULL;
+	if (!slot) {
 		hand_on(signal, info, context);
 		return;
 	}
-	int saved = errno;
-	on_fault(device, (uint32_t)(((char *)info->si_addr - device->base) / CXD_PAGE), fault_was_write(context), entered,
-		 &seen_here);
+	int saved = errno, strange = 0;
+	atomic_fetch_add(&slot->users, 1);
+	struct cxd_device *device = slot->device;
+	if (device) {
+		strange = not_inherited(device, signal, info);
+		if (!strange)
+			on_fault(device, (uint32_t)(((char *)info->si_addr - device->base) / CXD_PAGE),
+				 fault_was_write(context), entered, &seen_here);
+	}
+	atomic_fetch_sub(&slot->users, 1);
+	if (strange)
+		hand_on(signal, info, context);
 	errno = saved;
 }
 
@@ -110,15 +129,17 @@ int signals_add(struct cxd_device *device, char *error)
 	int failed = ENOSPC;
 	pthread_mutex_lock(&changing);
 	for (int i = 0; failed && i < CXD_MAX_DEVICES; i++) {
-		if (devices[i])
+		if (slots[i].device || slots[i].bytes || slots[i].users)
 			continue;
-		devices[i] = device;
+		slots[i].device = device;
+		slots[i].base = (uintptr_t)device->base;
+		slots[i].bytes = device->pages * CXD_PAGE;
 		if (i >= highest)
 			highest = i + 1;
 		failed = 0;
 	}
 	if (failed)
-		snprintf(error, CXD_ERROR_BYTES, "%d live devices are open in this process, and no more can be: close one", CXD_MAX_DEVICES);
+		snprintf(error, CXD_ERROR_BYTES, "%d live devices are open or have arrays left in this process, and no more can be: close one and let its arrays go", CXD_MAX_DEVICES);
 	else if (!armed++ && arm() < 0)
 		failed = errno;
 	pthread_mutex_unlock(&changing);
@@ -130,10 +151,21 @@ void signals_remove(struct cxd_device *device)
 {
 	pthread_mutex_lock(&changing);
 	for (int i = 0; i < CXD_MAX_DEVICES; i++) {
-		if (devices[i] == device) {
-			devices[i] = NULL;
-			armed--;
-		}
+		if (slots[i].device != device)
+			continue;
+		slots[i].device = NULL;
+		armed--;
+		while (slots[i].users) /* they hurry */
+			usleep(50);
 	}
+	pthread_mutex_unlock(&changing);
+}
+
+void signals_forget(const void *base)
+{
+	pthread_mutex_lock(&changing);
+	for (int i = 0; i < CXD_MAX_DEVICES; i++)
+		if (slots[i].base == (uintptr_t)base)
+			slots[i].bytes = slots[i].base = 0;
 	pthread_mutex_unlock(&changing);
 }

@@ -11,6 +11,7 @@
 #include <time.h>
 
 #define SPIN_NS 30000   /* a fill is mostly over by then; going to sleep and being woken costs as much */
+#define DEAD_NS 500000000
 #define SLEEP_NS 200000 /* a wait so long may sleep for its first part; waking is late by tens of us */
 
 long futex(_Atomic uint32_t *word, int op, uint32_t value, uint64_t timeout_ns)
@@ -78,8 +79,12 @@ void wait_for_page(struct cxd_device *device, uint32_t page)
 	atomic_fetch_add(&device->inside, 1);
 	for (;;) {
 		cxd_u32 now = cxd_load(word);
-		if (!on_its_way(now))
+		if (!on_its_way(now) || device->hurry)
 			break;
+		if (!device->worker_alive && now_ns() - began > DEAD_NS) {
+			fault_broke(device, EPIPE, "the background thread died with a page on its way in");
+			break;
+		}
 		if (now_ns() - began < SPIN_NS) {
 			relax(device);
 		} else if ((now & CXD_SLEEPERS) || cxd_cas(word, &now, now | CXD_SLEEPERS)) {
