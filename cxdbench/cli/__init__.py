@@ -28,19 +28,25 @@ Sets = Annotated[list[str], typer.Option("--set", metavar="NAME=VALUE", help="A 
                                          "dotted name, such as nand.read_us=25 or wss=1.5. Repeat for more.")]
 Kind = Annotated[str, typer.Option("--workload", help="chase, zipf or trace (with --set path=FILE).")]
 Seeds = Annotated[int | None, typer.Option(help="Repeat with so many seeds: means, and the lowest and highest.")]
+Backend = Annotated[str, typer.Option(help="Engine: model (virtual time), live (real page faults), dram (plain memory).")]
 Out = Annotated[Path | None, typer.Option(help="Write the whole result there, as netCDF.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else, to stdout.")]
 
 
 @app.command()
 def run(device: Preset = "cxdvirt", cache_pages: CachePages = 16_384, sets: Sets = [], workload: Kind = "chase",  # noqa: B006
-        seeds: Seeds = None, out: Out = None, as_json: AsJson = False) -> None:
+        backend: Backend = "model", seeds: Seeds = None, out: Out = None, as_json: AsJson = False,
+        node: Annotated[int | None, typer.Option(help="NUMA node of the memory (live, dram).")] = None,
+        mode: Annotated[str | None, typer.Option(help="How live catches misses: auto, sigbus, thread, guard, mprotect.")] = None,
+        compensate: Annotated[bool | None, typer.Option(help="Whether live takes a fault's own cost out of its wait.")] = None,
+        ) -> None:
     """Run one workload on one device and print its summary."""
     from cxdbench.cli.figures import summary_json, summary_table
     from cxdbench.result import save_result
     from cxdbench.run import run as measure
     _place_for(out)
-    result = measure(*_settings(device, cache_pages, sets, workload), seeds=seeds)
+    result = measure(*_settings(device, cache_pages, sets, workload), backend, seeds=seeds, node=node, mode=mode,
+                     compensate=compensate)
     print(json.dumps(summary_json(result)) if as_json else summary_table(result))
     for warning in json.loads(result.attrs["warnings"]):
         _say(f"note: {warning}")
@@ -52,8 +58,8 @@ def run(device: Preset = "cxdvirt", cache_pages: CachePages = 16_384, sets: Sets
 def sweep(axis: Annotated[list[str], typer.Option(metavar="NAME=VALUE,VALUE,…", help="A field and its values, such as "
                                                   "wss=0.35,1.1,2.2. Repeat for a grid.")],
           device: Preset = "cxdvirt", cache_pages: CachePages = 16_384, sets: Sets = [], workload: Kind = "chase",  # noqa: B006
-          seeds: Seeds = None, out: Out = None, as_json: AsJson = False) -> None:
-    """Run every point of a grid on all cores and print a line for each.
+          backend: Backend = "model", seeds: Seeds = None, out: Out = None, as_json: AsJson = False) -> None:
+    """Run every point of a grid on all cores and print a line for each; what is measured in real time goes alone.
 
     With --out FILE each point is kept in FILE.points as it finishes, until FILE is written: the same command goes on
     where it was stopped.
@@ -73,7 +79,7 @@ def sweep(axis: Annotated[list[str], typer.Option(metavar="NAME=VALUE,VALUE,…"
     settings = _settings(device, cache_pages, sets, workload)
     show = (lambda grid: json.dumps(sweep_json(grid))) if as_json else sweep_table
     try:
-        grid = measure(*settings, axes, seeds=seeds, path=points, progress=sys.stderr.isatty())
+        grid = measure(*settings, axes, backend=backend, seeds=seeds, path=points, progress=sys.stderr.isatty())
     except SweepCancelled as stopped:
         if stopped.partial["finished"].any():
             print(show(stopped.partial))

@@ -18,7 +18,7 @@ LINES = {"accesses": "accesses", "hit_ratio": "hit ratio", "misses": "misses", "
          "miss_mean_ns": "mean miss", "miss_p50_ns": "miss P50", "miss_p90_ns": "miss P90", "miss_p99_ns": "miss P99",
          "miss_p999_ns": "miss P99.9", "miss_p9999_ns": "miss P99.99", "excess_p50_ns": "excess P50",
          "excess_p99_ns": "excess P99", "residual_p50_ns": "residual P50", "residual_p99_ns": "residual P99",
-         "nand_reads": "NAND reads", "nand_programs": "NAND programs", "run_ns": "run time, virtual"}
+         "nand_reads": "NAND reads", "nand_programs": "NAND programs", "run_ns": "run time"}
 COLUMNS = ("hit_ratio", "mean_ns", "miss_mean_ns", "miss_p50_ns", "miss_p99_ns", "miss_p999_ns")
 FEW = "fewer than 20 samples beyond"
 
