@@ -55,8 +55,7 @@ struct cxd_config {
 	cxd_u64 read_ns[CXD_MAX_TYPES], program_ns[CXD_MAX_TYPES];
 };
 
-/* Counters by the result's names; `cxd_counter_names` lists them in this order. All but `resident` and `draining_`
- * only grow, until cxd_zero_counters. */
+/* Counters by the result's names. All but `resident` only grow, until cxd_zero_counters. */
 struct cxd_counters {
 	cxd_u64 claims, fills, evict_begun, evict_ended;
 	cxd_u64 clean_foreground, clean_background, dirty_foreground, dirty_background;
@@ -105,7 +104,7 @@ int cxd_change(struct cxd_core *core, const struct cxd_config *config);
 /* Prefetch no page from this one on: the caller has nothing behind them yet. A device starts with its capacity. */
 void cxd_limit(struct cxd_core *core, cxd_u32 pages);
 /* Keep events in log[0 … size), or none with NULL; cxd_logged tells how many there were. For a single thread: it takes
- * no lock. */
+ * no lock. A hit is logged also at the end of a wait, where the model logs none; who has waited knows. */
 void cxd_keep_log(struct cxd_core *core, struct cxd_event *log, cxd_u64 size);
 cxd_u64 cxd_logged(const struct cxd_core *core);
 

@@ -83,7 +83,7 @@ def library() -> c.CDLL:
             ("keep_log", None, core, core, u64), ("logged", u64, core), ("access", Answer, *access),
             ("frame", Answer, *access), ("read", Answer, *access), ("evicted", u32, core, u64, u32),
             ("filled", u32, *access), ("written", c.c_int, core, u32), ("next", u64, core), ("tick", Answer, core, u64),
-            ("drain", None, core, u64, c.c_int), ("prefetches_open", u32, core),
+            ("drain", None, core, u64, c.c_int), ("prefetches_open", u32, core), ("limit", None, core, u32),
             ("counters", c.POINTER(Counters), core), ("zero_counters", None, core), ("census", None, core, u64 * 5)):
         function = getattr(lib, f"cxd_{name}")
         function.restype, function.argtypes = gives, takes

@@ -6,6 +6,7 @@
  */
 #include <pthread.h>
 #include <sched.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -16,25 +17,26 @@ enum { THREADS = 8, FRAMES = 16, PAGES = 64 };
 static struct {
 	struct cxd_core *core;
 	struct cxd_config config;
-	cxd_u32 words[PAGES];
-	cxd_u32 mapped[PAGES], filling[PAGES], written[PAGES];
-	cxd_u32 woken[PAGES];  /* grows when the page's sleepers are woken */
-	cxd_u32 frame_news;    /* grows when a thread that starves may look again */
-	cxd_u32 all_mapped, most_mapped;
+	cxd_u32 words[PAGES], mapped[PAGES], filling[PAGES], written[PAGES];
+	cxd_u32 woken[PAGES]; /* grows when the page's sleepers are woken */
+	cxd_u32 frame_news;   /* grows when a thread that starves may look again */
+	cxd_u32 all_mapped, most_mapped, working;
 	cxd_u64 clock, accesses, claims, waits, starved;
-	cxd_u32 working;
 } it;
 static int wrong;
 
-#define CHECK(condition, ...)                                                             \
-	do {                                                                              \
-		if (!(condition)) {                                                       \
-			fprintf(stderr, "%s:%d: %s: ", __FILE__, __LINE__, #condition);   \
-			fprintf(stderr, __VA_ARGS__);                                     \
-			fprintf(stderr, "\n");                                            \
-			__atomic_store_n(&wrong, 1, __ATOMIC_RELAXED);                    \
-		}                                                                         \
-	} while (0)
+#define CHECK(condition, ...) ((condition) ? (void)0 : failed(__LINE__, #condition, __VA_ARGS__))
+
+__attribute__((format(printf, 3, 4))) static void failed(int line, const char *condition, const char *format, ...)
+{
+	char text[200];
+	va_list arguments;
+	va_start(arguments, format);
+	vsnprintf(text, sizeof(text), format, arguments);
+	va_end(arguments);
+	fprintf(stderr, "hammer.c:%d: %s: %s\n", line, condition, text);
+	__atomic_store_n(&wrong, 1, __ATOMIC_RELAXED);
+}
 
 void cxd_lock_slow(cxd_lock_t *lock)
 {
@@ -287,8 +289,7 @@ int main(int argc, char **argv)
 	it.accesses = argc > 1 ? strtoull(argv[1], 0, 10) : 10000;
 	for (plain.policy = CXD_FIFO; plain.policy <= CXD_LRU; plain.policy++) {
 		struct cxd_config config = plain;
-		snprintf(name, sizeof(name), "%s", names[plain.policy]);
-		run(name, config);
+		run(names[plain.policy], config);
 		config.writeback_free = config.write_miss_none = config.prefetch_free = 1;
 		config.unwritten = CXD_UNWRITTEN_FREE;
 		config.prefetch_delay_ns = config.transfer_ns = 0;

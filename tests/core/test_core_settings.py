@@ -107,6 +107,14 @@ def test_times_and_semantics_change_at_work():
     assert core.next() == 300_000 + 340 and core.prefetches_open() == 1
 
 
+def test_nothing_is_prefetched_from_the_limit_on():
+    for limit, there in ((4, 2), (2**31, 3)):  # after page 1: pages 2, 3 and 4
+        core = Core(config(prefetch_pages=3))
+        core.limit(limit)
+        fill(core, 0, 1)
+        assert core.prefetches_open() == there and core.counts()["prefetch_dropped"] == 3 - there
+
+
 def test_the_drain_starts_and_ends_as_it_is_told():
     core = Core(config(drain_pages=4, drain_high=2, drain_stop=1))
     for page in range(3):
