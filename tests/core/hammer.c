@@ -178,8 +178,7 @@ static void *work(void *arg)
 
 static void *tick(void *arg)
 {
-	cxd_u32 round = 0;
-	(void)arg;
+	cxd_u32 round = !!arg;
 	while (cxd_load(&it.working) || cxd_next(it.core) != CXD_NEVER) {
 		struct cxd_answer answer = cxd_tick(it.core, time_now());
 		switch (answer.kind) {
