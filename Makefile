@@ -34,6 +34,7 @@ sanitize: setup ## the C tests under AddressSanitizer and ThreadSanitizer
 bench: ## measure speed, against a C loop and libcachesim (minutes; on an idle machine)
 	@$(PYTHON) tools/bootstrap.py --extras dev,bench
 	@$(PY) -m tests.bench
+	@$(PY) -m tests.bench.live
 
 clean: ## remove what the targets made, .venv included
 	rm -rf .venv build dist *.egg-info reports screenshots .pytest_cache .ruff_cache .hypothesis

@@ -108,13 +108,13 @@ def report(rounds: int) -> str:
     return "\n".join(lines)
 
 
-def put_between(text: str, table: str) -> str:
+def put_between(text: str, table: str, begin: str = BEGIN, end: str = END) -> str:
     """`text` with what stands between the markers replaced; nothing else changes."""
-    head, found, rest = text.partition(BEGIN)
-    _, closed, tail = rest.partition(END)
+    head, found, rest = text.partition(begin)
+    _, closed, tail = rest.partition(end)
     if not (found and closed):
-        raise SystemExit(f"bench: README.md has no {BEGIN} … {END}")
-    return f"{head}{BEGIN}\n{table}\n{END}{tail}"
+        raise SystemExit(f"bench: README.md has no {begin} … {end}")
+    return f"{head}{begin}\n{table}\n{end}{tail}"
 
 
 def main() -> None:
