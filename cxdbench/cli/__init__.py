@@ -1,4 +1,4 @@
-"""The `cxdbench` command: run, sweep, report, published. Figures to stdout, everything else to stderr.
+"""The `cxdbench` command: run, sweep, report, published, doctor. Figures to stdout, everything else to stderr.
 
 Exit status: 0 done; 1 it ran and something does not hold; 2 bad input, with one sentence; 130 Ctrl-C.
 """
@@ -115,6 +115,16 @@ def published(figure: Annotated[str | None, typer.Option(help='Only the rows of 
     for one in broken:
         _say(f"{one.row.id} is claimed as {one.claimed}, and ours is outside its band: {one.ours_text} against {one.row.band_text}")
     return 1 if broken else 0
+
+
+@app.command("doctor")
+def doctor_command(as_json: AsJson = False) -> int:
+    """What this host can run, with what mends each thing that is missing; exit status 1 if not even the model runs."""
+    from cxdbench.cli import doctor as host
+    from cxdbench.live.doctor import table
+    found = host.findings()
+    print(json.dumps(host.as_json(found)) if as_json else table(found))
+    return 0 if host.works(found) else 1
 
 
 def _settings(device: str, cache_pages: int, sets: list[str], workload: str) -> tuple[Device, Workload]:
