@@ -214,7 +214,7 @@ def measured(works: dict[str, str], auto: str | None) -> list[Finding]:
     def miss(mode: str) -> tuple[str, Any]:
         cost = costs.miss(mode)
         return (f"{cost['total_ns']} ns over the configured {cost['modelled_ns'] / 1000:g} us, uncompensated (entry "
-                f"{cost['entry_ns']}, exit {cost['exit_ns']} ns; medians)"), cost
+                f"{cost['entry_ns']} ns, exit {cost['exit_ns']} ns, as compensation takes them off)"), cost
 
     def unmap() -> tuple[str, Any]:
         cost = costs.shootdown(auto)
