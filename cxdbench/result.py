@@ -153,7 +153,7 @@ def _attributes(m: Measured, device: Device, workload: Workload, backend: str) -
     warnings = []
     if not m.warmup_reached:
         warnings.append("the warm-up ended before the cache had turned over once")
-    if m.working_set_pages > device.cache_pages and int(np.sum(m.evictions)) == 0:
+    if backend != "dram" and m.working_set_pages > device.cache_pages and int(np.sum(m.evictions)) == 0:
         warnings.append("nothing was evicted although the working set is larger than the cache: raise accesses or warmup")
     return {
         "format": FORMAT, "backend": backend, "device": device.model_dump_json(), "workload": to_json(workload),

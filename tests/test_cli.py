@@ -210,6 +210,6 @@ def cpu_seconds(pid: int) -> float:
 def test_the_console_script_is_there_and_explains_itself():
     script = Path(sys.executable).with_name("cxdbench")
     shown = subprocess.run([script, "--help"], capture_output=True, text=True, timeout=120)
-    assert shown.returncode == 0 and all(name in shown.stdout for name in ("run", "sweep", "report", "published"))
+    assert shown.returncode == 0 and all(name in shown.stdout for name in ("run", "sweep", "report", "published", "doctor"))
     bad = subprocess.run([script, "run", "--set", "wss=-1"], capture_output=True, text=True, timeout=120)
     assert bad.returncode == 2 and bad.stdout == "" and bad.stderr.count("\n") == 1 and "Chase.wss is -1" in bad.stderr
