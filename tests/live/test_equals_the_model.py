@@ -49,7 +49,7 @@ def same_counts(device, workload, **options) -> None:
     assert {n: int(live[n]) for n in COUNTED} == {n: int(model[n]) for n in COUNTED}
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 @given(cases())
 def test_it_counts_what_the_model_counts(case):
     same_counts(*case)
