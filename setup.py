@@ -10,6 +10,7 @@ package installs without it, and the model engine runs; the live engine then say
 from pathlib import Path
 
 from setuptools import Extension, find_packages, setup
+from setuptools.command.bdist_wheel import bdist_wheel
 from setuptools.command.build_ext import build_ext
 
 SOURCES = sorted(map(str, [*Path("kmod/core").glob("*.c"), *Path("kmod/user").glob("*.c")]))
@@ -26,6 +27,13 @@ class Library(build_ext):
         return ext.export_symbols
 
 
+class Wheel(bdist_wheel):
+    """A wheel for this platform and any Python 3."""
+
+    def get_tag(self) -> tuple[str, str, str]:
+        return "py3", "none", super().get_tag()[2]
+
+
 setup(
     packages=[*find_packages(include=["cxdbench", "cxdbench.*"]), "cxdbench.data"],
     package_dir={"cxdbench.data": "data"},
@@ -34,5 +42,5 @@ setup(
     ext_modules=[Extension(
         "cxdbench.live.libcxd", SOURCES, depends=HEADERS, optional=True,
         extra_compile_args=["-std=gnu11", "-O2", "-g0", "-pthread"], extra_link_args=["-pthread"])],
-    cmdclass={"build_ext": Library},
+    cmdclass={"build_ext": Library, "bdist_wheel": Wheel},
 )

@@ -105,7 +105,7 @@ def test_runs_that_cannot_be():
     refused(lambda: cxd.run(DEVICE, 5), "workload")
     refused(lambda: cxd.run(DEVICE, Workload()), "workload")
     refused(lambda: cxd.run(DEVICE, cxd.Chase(), "gpu"), "gpu", "model")
-    for backend in ("live", "kmod", "dram"):
+    for backend in ("kmod", "abacus"):
         refused(lambda backend=backend: cxd.run(DEVICE, cxd.Chase(), backend), backend)
     for seeds in (0, -1, True, 1001, "x", 2.5):
         refused(lambda seeds=seeds: cxd.run(DEVICE, cxd.Chase(), seeds=seeds), "seeds")

@@ -127,7 +127,7 @@ def test_bad_axes_are_one_sentence_before_any_work(axes, says, tmp_path):
 
 
 @pytest.mark.parametrize("arguments, says", [
-    ({"seeds": 0}, "seeds is 0"), ({"seeds": 1.5}, "seeds is 1.5"), ({"backend": "live"}, "backend is 'live'"),
+    ({"seeds": 0}, "seeds is 0"), ({"seeds": 1.5}, "seeds is 1.5"), ({"backend": "kmod"}, "backend is 'kmod'"),
     ({"backend": "abacus"}, "backend is 'abacus'"), ({"path": "no/such/folder"}, "'no/such'"),
     ({"path": __file__}, "must be a folder"),
 ])
