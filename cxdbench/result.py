@@ -29,7 +29,7 @@ COUNTERS = {
     "charged_program": "misses on never-written pages charged a program (semantics.unwritten_read)",
     "uncharged_unwritten": "misses on never-written pages, not charged (semantics.unwritten_read)",
     "uncharged_write": "write misses that fetch nothing, not charged (semantics.write_miss)",
-    "refills": "fills made again, since the page was evicted before its access could be repeated (real faults only)",
+    "refills": "fills made again, since the page was evicted before its access could be repeated, or made for an access that was served meanwhile (real faults only)",
     "refills_charged": "of these, charged a NAND read",
     "nand_reads": "NAND page reads",
     "nand_programs": "NAND page programs",

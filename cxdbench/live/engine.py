@@ -68,9 +68,11 @@ def _live(memory: LiveMemory, device: Device, workload: Workload, inputs: Inputs
 
     warmup, reached = walk.warm_up(control, device.cache_pages, lambda: count("evict_begun"),
                                    lambda pages: lib.cxd_mark_written(memory.handle, 0, pages))
+    lib.cxd_set_drain(memory.handle, 0)  # else it would go on between a count and the next
     memory.settle()
     memory.reset_counters()
     resident_start = count("resident")
+    lib.cxd_set_drain(memory.handle, device.drain.pages > 0)
     walk.run(inputs.timed, control, "timed part", timed=True)
     lib.cxd_set_drain(memory.handle, 0)
     memory.settle()
@@ -85,6 +87,10 @@ def _live(memory: LiveMemory, device: Device, workload: Workload, inputs: Inputs
     counters |= {"prefetch_unseen": int(census[4]), "resident_start": resident_start, "resident_end": int(census[2]),
                  "unsettled_end": int(census[1] + census[3]), "refills": int(walk.totals("refills")),
                  "refills_charged": int(walk.totals("refills_charged"))}
+    if memory.mode == "thread":
+        # A server may fill a page for a thread that another one has served meanwhile; no access saw that fill.
+        counters["refills"] = found["claims"] - misses
+        counters["refills_charged"] = found["charged"] - int(walk.rows["excess"].sum())
     by = ("foreground", "background")
     evictions = [[found[f"evictions_{kind}_{b}"] for b in by] for kind in ("clean", "dirty")]
     attrs = {

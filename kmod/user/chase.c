@@ -77,27 +77,30 @@ static void count_apart(uint64_t (*rows)[CXD_N_BINS], uint64_t value, uint64_t b
 		rows[0][bin_of(base - value)]++;
 }
 
+static uint64_t between(uint64_t value, uint64_t low, uint64_t high) { return value < low ? low : value > high ? high : value; }
+
 /* Where the time of an access that faulted went: parts that add up to it, since each is a step between two stamps. */
 static void split(struct cxd_stream *s, const struct seen *seen, uint64_t began, uint64_t ended, int miss)
 {
 	uint64_t b = bin_of(ended - began);
-	uint64_t entered = seen->entered < began ? began : seen->entered;
+	uint64_t entered = between(seen->entered, began, ended);
 	if (!miss) {
-		uint64_t left = seen->left < entered ? entered : seen->left > ended ? ended : seen->left;
+		uint64_t left = between(seen->left, entered, ended);
 		s->stage[STAGE_EXIT][b] += entered - began;
 		s->stage[STAGE_QUEUE][b] += left - entered;
 		s->stage[STAGE_INSTALL][b] += ended - left;
 		return;
 	}
-	uint64_t waited = seen->mapped - seen->issued;
+	uint64_t claimed = between(seen->claimed, entered, ended), issued = between(seen->issued, claimed, ended);
+	uint64_t mapped = between(seen->mapped, issued, ended), waited = mapped - issued;
 	uint64_t transfer = seen->transfer_ns < waited ? seen->transfer_ns : waited;
 	uint64_t queue = seen->queue_ns < waited - transfer ? seen->queue_ns : waited - transfer;
-	s->stage[STAGE_EXIT][b] += entered - began + (seen->waits ? 0 : seen->claimed - entered);
-	s->stage[STAGE_QUEUE][b] += queue + (seen->waits ? seen->claimed - entered : 0);
-	s->stage[STAGE_VICTIM][b] += seen->issued - seen->claimed;
+	s->stage[STAGE_EXIT][b] += entered - began + (seen->waits ? 0 : claimed - entered);
+	s->stage[STAGE_QUEUE][b] += queue + (seen->waits ? claimed - entered : 0);
+	s->stage[STAGE_VICTIM][b] += issued - claimed;
 	s->stage[STAGE_TRANSFER][b] += transfer;
 	s->stage[STAGE_SENSE][b] += waited - transfer - queue;
-	s->stage[STAGE_INSTALL][b] += ended - seen->mapped;
+	s->stage[STAGE_INSTALL][b] += ended - mapped;
 }
 
 static void record(struct runner *r, uint64_t began, uint64_t ended, unsigned window)
@@ -170,6 +173,7 @@ static void walk(struct runner *r)
 		int write;
 		char *at = next(r, &write) + (value & zero);
 		memset(r->seen, 0, SEEN_CLEARED);
+		atomic_fetch_add_explicit(&r->seen->turn, 1, memory_order_release);
 		uint64_t before = cycles_fenced();
 		if (write)
 			*(volatile uint64_t *)at = i;

@@ -31,6 +31,7 @@ struct seen {
 	/* what follows stays from one access to the next: this thread's own costs of a fault, where it tracks them */
 	uint64_t entry_ns, exit_ns;
 	int tracks;
+	_Atomic uint64_t turn; /* counts accesses, so that a server can tell whether the thread still waits for it */
 };
 #define SEEN_CLEARED offsetof(struct seen, entry_ns)
 

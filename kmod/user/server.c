@@ -15,8 +15,10 @@
 #define SERVERS 8
 #define MEASURED 64
 
-/* Threads that measure, by the kernel's number, and where each wants to be told what it saw. */
-static struct { _Atomic uint32_t tid; struct seen *seen; } measured[MEASURED];
+/* Threads that measure, by the kernel's number, and where each wants to be told what it saw; under the lock, since what
+ * such a thread owns goes with it. */
+static struct { uint32_t tid; struct seen *seen; } measured[MEASURED];
+static pthread_mutex_t telling = PTHREAD_MUTEX_INITIALIZER;
 
 struct servers {
 	pthread_t threads[SERVERS];
@@ -25,37 +27,52 @@ struct servers {
 
 void server_register(uint32_t tid, struct seen *seen)
 {
+	pthread_mutex_lock(&telling);
 	for (int i = 0; i < MEASURED; i++) {
-		uint32_t none = seen ? 0 : tid;
-		if (seen) {
-			if (atomic_compare_exchange_strong(&measured[i].tid, &none, ~0u)) {
-				measured[i].seen = seen;
-				atomic_store(&measured[i].tid, tid);
-				return;
-			}
-		} else if (measured[i].tid == tid) {
-			atomic_store(&measured[i].tid, 0);
-			return;
+		if (measured[i].tid != (seen ? 0 : tid))
+			continue;
+		measured[i].tid = seen ? tid : 0;
+		measured[i].seen = seen;
+		break;
+	}
+	pthread_mutex_unlock(&telling);
+}
+
+/* What the thread has seen of its access so far, and which access that is. */
+static uint64_t ask(uint32_t tid, struct seen *own)
+{
+	uint64_t turn = 0;
+	pthread_mutex_lock(&telling);
+	for (int i = 0; i < MEASURED; i++) {
+		if (measured[i].tid == tid) {
+			turn = atomic_load(&measured[i].seen->turn);
+			memcpy(own, measured[i].seen, sizeof(*own));
 		}
 	}
+	pthread_mutex_unlock(&telling);
+	return turn;
 }
 
-static struct seen *seen_by(uint32_t tid, struct seen *nobody)
+static void tell(uint32_t tid, uint64_t turn, const struct seen *own)
 {
+	pthread_mutex_lock(&telling);
 	for (int i = 0; i < MEASURED; i++)
-		if (measured[i].tid == tid)
-			return measured[i].seen;
-	memset(nobody, 0, sizeof(*nobody));
-	return nobody;
+		if (measured[i].tid == tid && atomic_load(&measured[i].seen->turn) == turn)
+			memcpy(measured[i].seen, own, SEEN_CLEARED);
+	pthread_mutex_unlock(&telling);
 }
 
+/* Waking a page wakes all who wait for it, also those whose message another server has in hand. Such a thread may be
+ * at its next access by the time that one is done: what was seen is then nobody's. */
 static void serve(struct cxd_device *device, const struct uffd_msg *message)
 {
 	uint64_t entered = now_ns(), address = message->arg.pagefault.address & ~(CXD_PAGE - 1);
 	int write = !!(message->arg.pagefault.flags & (UFFD_PAGEFAULT_FLAG_WRITE | UFFD_PAGEFAULT_FLAG_WP));
-	struct seen nobody;
-	on_fault(device, (uint32_t)((address - (uint64_t)device->base) / CXD_PAGE), write, entered,
-		 seen_by(message->arg.pagefault.feat.ptid, &nobody));
+	uint32_t tid = message->arg.pagefault.feat.ptid;
+	struct seen own = {0};
+	uint64_t turn = ask(tid, &own);
+	on_fault(device, (uint32_t)((address - (uint64_t)device->base) / CXD_PAGE), write, entered, &own);
+	tell(tid, turn, &own);
 	struct uffdio_range range = {address, CXD_PAGE};
 	ioctl(device->uffd, UFFDIO_WAKE, &range);
 }

@@ -6,6 +6,7 @@ import sys
 import time
 
 import pytest
+from jupyter_client.manager import start_new_kernel
 
 import cxdbench as cxd
 
@@ -180,6 +181,33 @@ print(cxd.run(device, workload.with_(accesses=1000), "live", compensate=False)["
     assert process.communicate(timeout=30)[0] == "1000\n" and process.returncode == 0
 
 
+def test_a_notebooks_interrupt_ends_a_run_within_a_second():
+    manager, client = start_new_kernel(kernel_name="python3")
+
+    def until_idle() -> str:
+        said = ""
+        while True:
+            content = client.get_iopub_msg(timeout=60)["content"]
+            if content.get("execution_state") == "idle":
+                return said
+            said += str(content.get("text") or content.get("ename") or "")
+
+    try:
+        client.execute(OPEN + "workload = cxd.Chase(wss=2, threads=1, accesses=10**9)\n"
+                       "memory = cxd.open_device(device, compensate=False)")
+        until_idle()
+        client.execute("cxd.run(device, workload, 'live', compensate=False)")
+        time.sleep(2)
+        began = time.monotonic()
+        manager.interrupt_kernel()
+        assert "KeyboardInterrupt" in until_idle() and time.monotonic() - began < 1
+        client.execute("print(walk(memory), cxd.run(device, workload.with_(accesses=1000), 'live')['count'].values.sum())")
+        assert "True 1000" in until_idle()
+    finally:
+        client.stop_channels()
+        manager.shutdown_kernel(now=True)
+
+
 FORBID_USERFAULTFD = """
 import struct
 def forbid():    # a seccomp filter: system call 323 fails with EPERM, all others are allowed
@@ -195,8 +223,10 @@ forbid()
 
 def test_without_userfaultfd_another_mode_is_taken(python):
     done = python(OPEN + FORBID_USERFAULTFD + """
+from cxdbench.live.doctor import examine
 with cxd.open_device(device, compensate=False) as memory:
     print(memory.mode, walk(memory))
+print(next(finding.value for finding in examine() if finding.name == "mode auto"))
 try:
     cxd.open_device(device, mode="sigbus")
 except cxd.LiveError as error:
@@ -206,6 +236,7 @@ print(all(i.holds for i in cxd.check(result)))
 """)
     mode, works = done.stdout.split()[:2]
     assert mode in ("guard", "mprotect") and works == "True", done.stdout + done.stderr
+    assert f"takes {mode}" in done.stdout
     assert "userfaultfd cannot be opened" in done.stdout and done.stdout.endswith("True\n")
 
 
