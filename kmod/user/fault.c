@@ -29,22 +29,27 @@ void drop_victim(struct cxd_device *device, uint64_t now, uint32_t victim, int d
 }
 
 /* The page is mapped for reading and this is its first write. The core has it dirty by now. It must not become
- * writable and clean again: if it was evicted and read in anew meanwhile, it is made dirty again. */
+ * writable and clean again: if it was evicted and read in anew meanwhile, it is made dirty again. Nor must it stay
+ * reachable if it is gone: mprotect, unlike the other modes, would bring it back. */
 static void let_write(struct cxd_device *device, uint32_t page)
 {
-	for (;;) {
+	while (!device->hurry) {
 		int failed = page_let_write(device, page);
 		if (failed) {
 			fault_broke(device, failed, "a page could not be made writable");
 			return;
 		}
-		cxd_u32 word = cxd_load(&device->words[page]);
-		if ((word & CXD_STATE) == CXD_LOADING)
+		cxd_u32 word = cxd_load(&device->words[page]), state = word & CXD_STATE;
+		if (state == CXD_CACHED && (word & CXD_DIRTY))
+			return;
+		if (state == CXD_NOT_CACHED || state == CXD_EVICTING) {
+			if (device->mode == CXD_MODE_MPROTECT)
+				page_unmap(device, page, 1);
+			return;
+		}
+		if (state == CXD_LOADING)
 			wait_for_page(device, page);
-		else if ((word & CXD_STATE) != CXD_CACHED || (word & CXD_DIRTY))
-			return;
-		if (!cxd_written(device->core, page))
-			return;
+		cxd_written(device->core, page);
 	}
 }
 
