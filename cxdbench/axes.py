@@ -39,6 +39,8 @@ def split(changes: dict[str, Any], workload: type[Workload], what: str = "axis")
     """Changes by dotted name as (the device's, the workload's). ConfigError for a name that neither or both have."""
     ours, theirs = names(Device), names(workload)
     for name in changes:
+        if name == "scale":
+            raise ConfigError(f"{what} 'scale' cannot be set: it records what Device.scaled did")
         if name in ours and name in theirs:
             raise ConfigError(f"{what} {name!r} is ambiguous: Device and {workload.__name__} both have it")
         if name not in ours and name not in theirs:
@@ -65,10 +67,10 @@ def _closest(name: str, workload: type[Workload]) -> str:
 
 def checked(axes: Any, workload: type[Workload]) -> dict[str, list]:
     """The axes with their values as lists. ConfigError for an unknown name, an empty axis, a value named twice."""
-    if not isinstance(axes, dict) or not axes:
+    if not isinstance(axes, dict) or not axes or not all(isinstance(name, str) for name in axes):
         raise ConfigError(f"axes is {short(axes)}: must be a dict of one or more dotted names, each with a list of values")
     split(axes, workload)
-    out, fields = {}, {}
+    out, fields = {}, []
     for name, values in axes.items():
         if isinstance(values, str | bytes | dict) or not isinstance(values, Iterable):
             raise ConfigError(f"axis {name!r} is {short(values)}: must be a list of values")
@@ -78,10 +80,11 @@ def checked(axes: Any, workload: type[Workload]) -> dict[str, list]:
         labels = [label(value) for value in out[name]]
         twice = [value for value in labels if labels.count(value) > 1]
         if twice:
-            raise ConfigError(f"axis {name!r} names {twice[0]!r} {labels.count(twice[0])} times: must name a value once")
-        same = fields.setdefault(name.removesuffix(".kind"), name)
-        if same != name:
-            raise ConfigError(f"axes {same!r} and {name!r} are the same field: give one of them")
+            raise ConfigError(f"axis {name!r} has the value {twice[0]!r} {labels.count(twice[0])} times: must have it once")
+        for other in fields:
+            if (name + ".").startswith(other + ".") or (other + ".").startswith(name + "."):
+                raise ConfigError(f"axes {other!r} and {name!r} set the same field: give one of them")
+        fields.append(name)
     return out
 
 

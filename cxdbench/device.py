@@ -15,11 +15,10 @@ from cxdbench._data import data_path
 from cxdbench.settings import ConfigError, Settings, config_error, one_of
 
 PAGE_BYTES = 4096
-GIB_PAGES = 2**30 // PAGE_BYTES
 MAX_CAPACITY = 2**31 - 1
 
-Us = Annotated[float, Field(ge=0, le=1e6, allow_inf_nan=False)]
-Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+Us = Annotated[float, Field(strict=True, ge=0, le=1e6, allow_inf_nan=False)]
+Share = Annotated[float, Field(strict=True, ge=0, le=1, allow_inf_nan=False)]
 
 
 PageTimes = Us | Annotated[tuple[Us, ...], Field(min_length=1, max_length=16)]
@@ -222,6 +221,14 @@ class Device(Settings):
         entry = _entry("devices.toml", "device", name)
         return cls(**{k: v for k, v in entry.items() if k in cls.model_fields})
 
+    def with_(self, changes: dict[str, Any] | None = None, /, **more: Any) -> Device:
+        """As `Settings.with_`; another cache_pages or capacity_pages is a device of its own, and `scale` is 1 again."""
+        new = super().with_(changes, **more)
+        named = {**(changes or {}), **more}
+        if "scale" not in named and {"cache_pages", "capacity_pages"} & set(named) and new.scale != 1:
+            return super(Device, new).with_(scale=1.0)
+        return new
+
     def scaled(self, cache_pages: int) -> Device:
         """The device with its cache set to `cache_pages` and its capacity shrunk alike; `scale` records the factor."""
         cache_pages = self.with_(cache_pages=cache_pages, capacity_pages=MAX_CAPACITY).cache_pages
@@ -264,7 +271,7 @@ def source(file: Literal["nand.toml", "devices.toml"], name: str) -> str:
 
 def _entry(file: str, what: str, name: str) -> dict:
     table = _table(file)
-    if name not in table:
+    if not isinstance(name, str) or name not in table:
         raise ConfigError(f"{what} {name!r} is unknown: allowed: {', '.join(table)}")
     return table[name]
 

@@ -35,8 +35,12 @@ def export(notebook: Path | str, out: Path | str | None = None, execute: bool = 
     """
     notebook = Path(notebook)
     out = Path(out) if out is not None else notebook.with_suffix(".html")
-    if not out.parent.is_dir():
+    if not out.absolute().parent.is_dir():
         raise ReportError(f"{out} cannot be written: there is no folder {out.parent}")
+    if out.is_dir():
+        raise ReportError(f"{out} cannot be written: it is a folder")
+    if out.resolve() == notebook.resolve():
+        raise ReportError(f"{out} cannot be written: it is the notebook itself")
     content = read(notebook)
     if execute:
         content = run(content, notebook)
@@ -79,6 +83,8 @@ def run(content: nbformat.NotebookNode, notebook: Path) -> nbformat.NotebookNode
         raise ReportError(
             f"{notebook} cannot be exported: {error.ename}: {error.evalue} when it was run"
         ) from error
+    except AssertionError:  # how nbclient ends when Ctrl-C comes while a cell runs
+        raise KeyboardInterrupt from None
     except (CellTimeoutError, DeadKernelError) as error:
         reason = str(error).splitlines()[0]
         raise ReportError(f"{notebook} cannot be exported: {reason} when it was run") from error
@@ -86,6 +92,8 @@ def run(content: nbformat.NotebookNode, notebook: Path) -> nbformat.NotebookNode
 
 def check(content: nbformat.NotebookNode, notebook: Path) -> None:
     """A report says nothing false by omission: no empty notebook, and no cell that failed unless marked so."""
+    if not content.cells:
+        raise ReportError(f"{notebook} cannot be exported: it has no cells")
     code = [(number, cell) for number, cell in enumerate(content.cells, 1) if cell.cell_type == "code"]
     if code and not any(cell.outputs for _, cell in code):
         raise ReportError(

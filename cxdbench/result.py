@@ -14,7 +14,7 @@ import numpy as np
 import xarray as xr
 
 from cxdbench.bins import N_BINS, lower_edges, widths
-from cxdbench.device import Device, fitted_constants
+from cxdbench.device import ConfigError, Device, fitted_constants
 from cxdbench.workload import Workload, to_json
 
 OUTCOMES = ("hit", "miss", "wait")
@@ -75,6 +75,7 @@ class Measured:
     log: np.ndarray | None = None
     log_lost: int = 0
     note: str = ""
+    warnings: list[str] = field(default_factory=list)
     attrs: dict[str, Any] = field(default_factory=dict)
 
 
@@ -150,7 +151,7 @@ def dataset(measured: Measured, device: Device, workload: Workload, backend: str
 
 
 def _attributes(m: Measured, device: Device, workload: Workload, backend: str) -> dict[str, Any]:
-    warnings = []
+    warnings = list(m.warnings)
     if not m.warmup_reached:
         warnings.append("the warm-up ended before the cache had turned over once")
     if backend != "dram" and m.working_set_pages > device.cache_pages and int(np.sum(m.evictions)) == 0:
@@ -179,6 +180,7 @@ def cpu_name() -> str:
 
 def check(result: xr.Dataset) -> list[Identity]:
     """The identities of one run's result, each with both sides, over the timed part."""
+    one_run(result)
     def value(name: str) -> int:
         return int(result[name])
 
@@ -221,6 +223,16 @@ def check(result: xr.Dataset) -> list[Identity]:
     ]
 
 
+def one_run(result: Any) -> None:
+    """Raise ConfigError unless this is the result of one run (of one seed)."""
+    if not isinstance(result, xr.Dataset) or "latency" not in result:
+        raise ConfigError(f"result is {type(result).__name__}: must be what `cxdbench.run` returns")
+    if "finished" in result and result["finished"].ndim:
+        raise ConfigError("result is a sweep: take one point out of it, as `grid.sel(…)` does")
+    if "seed" in result.dims:
+        raise ConfigError("result holds several seeds: take one, as `result.isel(seed=0)` does")
+
+
 def event_log(result: xr.Dataset):
     """The log of a run made with `log=True`, as a pandas DataFrame: t_ns, thread (-1: background), page, kind."""
     if "log_t_ns" not in result:
@@ -235,8 +247,12 @@ def event_log(result: xr.Dataset):
 def save_result(result: xr.Dataset, path: str | os.PathLike) -> Path:
     """Write a result or a sweep as netCDF 4, beside its place and renamed, so that a kill leaves no half file."""
     path = Path(path)
+    if path.is_dir():
+        raise ValueError(f"path is {str(path)!r}: it is a folder")
     if not path.parent.is_dir():
         raise ValueError(f"path is {str(path)!r}: the folder {str(path.parent)!r} does not exist")
+    if not isinstance(result, xr.Dataset) or result.attrs.get("format") != FORMAT:
+        raise ValueError(f"result is {type(result).__name__}: must be a result or a sweep of cxdbench")
     encoding = {name: {"zlib": True, "complevel": 1} for name, var in result.data_vars.items() if var.size > 1024}
     handle, beside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
     os.close(handle)
@@ -263,7 +279,7 @@ def open_result(path: str | os.PathLike) -> xr.Dataset:
     except Exception as error:
         raise ValueError(f"path is {str(path)!r}: not a netCDF file that can be read ({type(error).__name__}); "
                          "it may be truncated") from None
-    if result.attrs.get("format") != FORMAT:
+    if result.attrs.get("format") != FORMAT or "latency" not in result:
         raise ValueError(f"path is {str(path)!r}: a netCDF file, but not a cxdbench result of format {FORMAT}")
     return result
 

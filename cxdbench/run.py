@@ -20,6 +20,7 @@ from cxdbench.workload import Trace, Workload, working_set_pages
 MAX_LOGGED = 2_000_000  # accesses of a run that keeps its events, some 32 bytes each
 BACKENDS = ("model", "live", "dram", "kmod")
 ON_REAL_MEMORY = ("live", "dram")
+MEASURED_INSTEAD = ("hit_ns", "prefetch.push_ns")  # on real memory, what it takes
 NOT_YET = {"kmod": "the kernel-module engine is not part of this version"}
 
 
@@ -66,11 +67,8 @@ def run(device: Device, workload: Workload, backend: str = "model", *, seeds: in
     """
     recognise(device, workload, backend)
     options = _options(backend, log, node=node, mode=mode, compensate=compensate)
-    if log and (workload.accesses or 0) > MAX_LOGGED:
-        raise ConfigError(f"{type(workload).__name__}.accesses is {workload.accesses}: with log=True at most {MAX_LOGGED}")
-    if log and (workload.accesses or 0) > model.MAX_LOG_EVENTS:
-        raise ConfigError(f"log is True: {type(workload).__name__}.accesses is {workload.accesses}, and a log holds "
-                          f"at most {model.MAX_LOG_EVENTS} events, one or more an access")
+    if log and (accesses := _accesses(workload)) > MAX_LOGGED:
+        raise ConfigError(f"{type(workload).__name__}.accesses is {accesses}: with log=True at most {MAX_LOGGED}")
     if seeds is None:
         return _one(device, workload, backend, log, control, options)
     if isinstance(seeds, bool) or not isinstance(seeds, Integral) or not 1 <= seeds <= 1000:
@@ -88,6 +86,19 @@ def run(device: Device, workload: Workload, backend: str = "model", *, seeds: in
                      coords="minimal", compat="override", join="override")
 
 
+def _accesses(workload: Workload) -> int:
+    if workload.accesses is not None:
+        return workload.accesses
+    return len(workload.pages) if workload.pages is not None else len(workload.load())
+
+
+def unused(backend: str, field: str) -> bool:
+    """Whether an engine on real memory has no use for a field of the device, which it then cannot vary."""
+    if backend == "dram":
+        return field not in ("cache_pages", "capacity_pages")
+    return backend == "live" and field in MEASURED_INSTEAD
+
+
 def at_once(backend: str, most: int) -> int:
     """Runs that may go side by side: what is measured in real time goes alone."""
     return 1 if backend in ON_REAL_MEMORY else most
@@ -99,6 +110,8 @@ def _options(backend: str, log: bool, **options) -> dict:
     for name, value in options.items():
         if value is not None and name not in takes:
             raise ConfigError(f"{name} is {value!r}: the {backend} engine does not take it")
+    if not isinstance(log, bool):
+        raise ConfigError(f"log is {log!r}: must be True or False")
     node, mode, compensate = (options[name] for name in ("node", "mode", "compensate"))
     if node is not None and (isinstance(node, bool) or not isinstance(node, Integral) or node < 0):
         raise ConfigError(f"node is {node!r}: must be a NUMA node's number")

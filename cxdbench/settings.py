@@ -102,6 +102,16 @@ def _explain(model: type[BaseModel], error: ValidationError, data: dict[str, Any
     return config_error(model.__name__, *((path, *fault) for path, fault in found.items()))
 
 
+def _path(title: str, name: str, value: Any, data: dict[str, Any]) -> list[str]:
+    """A dotted name in parts; "eviction.kind" with a word stands for the word given to the group itself."""
+    path = name.split(".")
+    if len(path) == 2 and path[1] == "kind" and isinstance(data.get(path[0]), dict):
+        if not isinstance(value, str):
+            raise config_error(title, ((name,), value, "must be one of its words"))
+        return path[:1]
+    return path
+
+
 class Settings(BaseModel):
     """Base of all that can be set: frozen, no unknown fields, ConfigError on bad input, dotted `with_`."""
 
@@ -131,10 +141,13 @@ class Settings(BaseModel):
 
         A bare word or number changes what it stands for and leaves the rest of its group.
         """
-        title, data, changes = type(self).__name__, self.model_dump(), {**(changes or {}), **more}
+        title, data = type(self).__name__, self.model_dump()
+        if changes is not None and not (isinstance(changes, dict) and all(isinstance(name, str) for name in changes)):
+            raise ConfigError(f"changes is {short(changes)}: must be a dict of dotted names, each with its value")
+        changes = {**(changes or {}), **more}
         for name in sorted(changes, key=lambda name: name.count(".")):  # a whole group before fields of it
             value, node = changes[name], data
-            *groups, last = name.removesuffix(".kind").split(".")
+            *groups, last = _path(title, name, value, data)
             for depth, key in enumerate(groups):
                 node = node.get(key)
                 if not isinstance(node, dict):

@@ -5,6 +5,7 @@ import numpy as np
 import xarray as xr
 
 from cxdbench.bins import N_BINS, lower_edges, middles, widths
+from cxdbench.settings import ConfigError
 
 MIN_BEYOND = 20  # samples that must lie beyond a percentile for it to be quoted
 LEVELS = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p999": 0.999, "p9999": 0.9999}
@@ -62,6 +63,8 @@ def summary(result: xr.Dataset) -> dict[str, float] | xr.Dataset:
     For a single run a dict of floats; for a sweep a Dataset over its dimensions. With several seeds each value is the
     mean over seeds, and `<name>_low` / `<name>_high` bound it (smallest and largest seed).
     """
+    if not isinstance(result, xr.Dataset) or "latency" not in result:
+        raise ConfigError(f"result is {type(result).__name__}: must be what `run` or `sweep` returns")
     r = result
     count = r["count"].astype(float)
     accesses = count.sum("outcome")

@@ -16,16 +16,17 @@ from pathlib import Path
 import xarray as xr
 from tqdm.auto import tqdm
 
-from cxdbench.axes import checked, label, split
+from cxdbench.axes import checked, label, names, split
 from cxdbench.control import Cancelled, Control
 from cxdbench.device import ConfigError, Device
 from cxdbench.grid import Grid, point
 from cxdbench.jit import cache_key
 from cxdbench.result import FORMAT, open_result, save_result
-from cxdbench.run import at_once, recognise, run, validate
+from cxdbench.run import at_once, recognise, run, unused, validate
 from cxdbench.workload import Chase, Trace, Workload, Zipf, working_set_pages
 
 MAX_POINTS = 10_000   # some 0.7 MB each
+DEVICE_FIELDS = frozenset(names(Device))
 GRACE_S = 0.8         # that a cancelled sweep waits for its runs to notice
 
 
@@ -112,6 +113,9 @@ def sweep(device: Device, workload: Workload, axes: dict[str, list], *, backend:
     """
     recognise(device, workload, backend)
     axes = checked(axes, type(workload))
+    for name in axes:
+        if name in DEVICE_FIELDS and unused(backend, name):
+            raise ConfigError(f"axis {name!r} changes nothing: the {backend} engine has no use for it")
     if seeds is not None:
         axes["seed"] = _seeds(seeds, axes, workload)
     total = math.prod(map(len, axes.values()))

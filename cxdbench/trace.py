@@ -128,7 +128,11 @@ def recorded(path: str | Path) -> dict:
     import pyarrow.parquet as parquet
     if _sniff(Path(path)) != "parquet":
         return {}
-    return json.loads((parquet.read_schema(path).metadata or {}).get(b"recorded", b"{}"))
+    try:
+        made = json.loads((parquet.read_schema(path).metadata or {}).get(b"recorded", b"{}"))
+    except ValueError:
+        return {}  # another program's word
+    return made if isinstance(made, dict) else {}
 
 
 def _read_csv(path: str | Path) -> tuple[dict[str, np.ndarray], list[str]]:

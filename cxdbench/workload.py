@@ -32,7 +32,7 @@ class Workload(Settings):
     think_ns: time between a thread's accesses, not part of any latency.
     """
 
-    warmup: Literal["auto"] | Annotated[int, Field(ge=0, le=10**12)] = "auto"
+    warmup: Literal["auto"] | Annotated[int, Field(strict=True, ge=0, le=10**12)] = "auto"
     start: Literal["warm", "cold"] = "warm"
     prepare: Literal["clean", "written"] = "clean"
     think_ns: int = Field(0, ge=0, le=10**9)
@@ -53,7 +53,7 @@ class Chase(Workload):
     pattern: Literal["sequential", "cycle", "random"] = "cycle"
     node_bytes: int = Field(512, ge=64, le=PAGE_BYTES, description="a power of two")
     accesses: Accesses_ = 1_000_000
-    shared: bool = False
+    shared: bool = Field(False, strict=True)
 
     @field_validator("node_bytes")
     @classmethod
@@ -79,7 +79,7 @@ class Zipf(Workload):
     skew: float = Field(0.99, ge=0, le=4, allow_inf_nan=False)
     scramble: bool = True
     accesses: Accesses_ = 1_000_000
-    shared: bool = True
+    shared: bool = Field(True, strict=True)
 
 
 def _list(value: Any) -> Any:
@@ -95,7 +95,8 @@ class Trace(Workload):
     Either `path` (CSV or Parquet with columns thread, address | page, is_write; or valgrind lackey text) or arrays:
     `pages` (page numbers, int), `thread` (default all 0) and `writes` (bool, default none), all of one length.
     A recorded trace holds no time between accesses: `think_ns` is it, and is the user's to state.
-    `warmup="auto"` replays once untimed. `accesses=None` times one replay.
+    `warmup="auto"` replays once untimed, and again until the cache has turned over if more pages are touched than it
+    holds. `prepare="written"` writes every page up to the last one touched. `accesses=None` times one replay.
     """
 
     pages: Column = None
@@ -107,6 +108,8 @@ class Trace(Workload):
     @field_validator("path", mode="before")
     @classmethod
     def _path(cls, value: Any) -> Any:
+        if value is not None and "\0" in str(value):
+            raise ValueError("must be the path of a file")
         return None if value is None else str(value)
 
     @field_validator("pages", "thread", "writes", mode="before")
@@ -170,7 +173,7 @@ def from_json(text: str) -> Workload:
     except (ValueError, TypeError):
         raise ConfigError(f"workload is {short(text)}: must be the JSON that to_json writes") from None
     kind = data.pop("kind", None)
-    if kind not in WORKLOADS:
+    if not isinstance(kind, str) or kind not in WORKLOADS:
         raise ConfigError(f"workload kind is {kind!r}: allowed: {', '.join(WORKLOADS)}")
     if "pages_in_memory" in data:
         raise ConfigError("this Trace was made from arrays, which a result does not keep: give them again")

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 import cxdbench as cxd
+from cxdbench.live.host import why_not
 from cxdbench.workload import Workload
 
 DEVICE = cxd.Device(cache_pages=64, capacity_pages=256)
@@ -138,3 +139,71 @@ def test_files(tmp_path):
     broken("not a cxdbench result", lambda path: xr.Dataset({"a": 1}).to_netcdf(path, engine="h5netcdf"))
     with pytest.raises(ValueError, match="folder"):
         cxd.save_result(xr.Dataset(), tmp_path / "nowhere" / "x.nc")
+
+
+# Found by use: what a newcomer's wrong turn met.
+@pytest.mark.parametrize("settings, text", [
+    ({"nand.read_us": ["8"]}, "read_us"), ({"nand.read_us": [True, 2]}, "read_us"),
+    ({"fault_path": {"kind": "cxdvirt", "overhead_us": (True, 2, 3, 4, 5)}}, "overhead_us"),
+    ({"prefetch.kind": 3}, "prefetch.kind is 3"), ({"eviction.kind": {}}, "eviction.kind"),
+    ({"cache_pages.kind": 5}, "no group 'cache_pages'"), (5, "changes is 5"), ({5: 5}, "changes is")], ids=str)
+def test_devices_that_cannot_be_meant(settings, text):
+    refused(lambda: DEVICE.with_(settings), text)
+
+
+@pytest.mark.parametrize("settings", [{"warmup": True}, {"warmup": "8"}, {"shared": "yes"}, {"shared": 0}], ids=str)
+def test_workloads_that_cannot_be_meant(settings):
+    refused(lambda: cxd.Chase(**settings), next(iter(settings)))
+
+
+def test_time_that_does_not_fit_is_refused_and_not_wrapped():
+    quiet = cxd.Device(cache_pages=64, capacity_pages=64)
+    refused(lambda: cxd.run(quiet, cxd.Chase(wss=0.5, threads=2, accesses=600_000_000, think_ns=10**9)), "four years")
+
+
+def test_a_device_of_another_size_is_no_scaled_copy():
+    scaled = cxd.Device.named("cxdvirt").scaled(1024)
+    assert scaled.scale > 1000 and scaled.with_(cache_pages=20).scale == 1 and scaled.with_(eviction="lru").scale > 1000
+
+
+def test_pictures_and_sums_of_what_is_no_result():
+    grid = cxd.sweep(DEVICE, cxd.Chase(accesses=1000), {"threads": [1, 2]}, progress=False)
+    for call in (cxd.summary, cxd.check, cxd.plot.cdf):
+        for wrong in ("x", None, [], 5):
+            refused(lambda call=call, wrong=wrong: call(wrong), "result")
+    refused(lambda: cxd.check(grid), "a sweep")
+    refused(lambda: cxd.plot.cdf(grid), "a sweep")
+    refused(lambda: cxd.check(cxd.run(DEVICE, cxd.Chase(accesses=1000), seeds=2)), "several seeds")
+
+
+def test_a_traces_pages_are_those_it_touches():
+    result = cxd.run(cxd.Device(cache_pages=64, capacity_pages=2048), cxd.Trace(pages=[0, 1000] * 50))
+    assert result.attrs["working_set_pages"] == 2 and result.attrs["warnings"] == "[]"
+
+
+@pytest.mark.parametrize("backend, axis", [("dram", "nand.read_us"), ("live", "hit_ns")])
+def test_an_axis_that_changes_nothing_is_refused(backend, axis):
+    if not why_not():
+        refused(lambda: cxd.sweep(cxd.Device(), cxd.Chase(), {axis: [1, 3]}, backend=backend), axis)
+
+
+@pytest.mark.parametrize("state", [
+    '{"cells": 5}', '{"cells": [5]}', '{"cells": [{"outputs": null}]}',
+    '{"cells": [{"outputs": [{"data": {"application/vnd.cxdbench.explorer+json": 5}}]}]}'])
+def test_states_that_are_none(state):
+    refused(lambda: cxd.explore(state=state), "state")
+
+
+@pytest.mark.parametrize("change", [{"pins": [{"colour": "x", "setting": 0}]}, {"repeats": True}, {"setting": {"workload": {
+    "kind": ["a"]}}}, {"setting": {"workload": {"accesses": 10**12}}}], ids=str)
+def test_states_with_a_wrong_part(change):
+    from cxdbench.explorer.state import State
+    state = State().to_dict()
+    for name, value in change.items():
+        if isinstance(value, dict):
+            state[name]["workload"] |= value["workload"]
+        elif name == "pins":
+            state[name] = [state[name][0] | {"colour": "x"}]
+        else:
+            state[name] = value
+    refused(lambda: State.from_dict(state), "")

@@ -137,6 +137,9 @@ def test_sweep_gives_a_line_for_each_point(command, tmp_path):
     (["sweep", "--axis", "wss=1", "--axis", "wss=2"], "--axis wss is given twice"),
     (["sweep", "--axis", "skew=1"], "it is a field of Zipf"),
     (["report", "nope.ipynb"], "nope.ipynb cannot be exported: there is no such file"),
+    (["run", "--set", "wss=1", "--set", "wss=2"], "--set wss is given twice"),
+    (["sweep", "--axis", "wss=1", "--set", "wss=2"], "--set wss and --axis wss"),
+    (["run", "--set", "scale=7"], "scale"),
     (["published", "--figure", "17"], "figure is '17'"),
     (["frobnicate"], "frobnicate"),
 ])

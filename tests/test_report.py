@@ -276,3 +276,14 @@ def test_execute_tells_which_error_a_cell_ended_in(tmp_path):
         ReportError, match=r"^\S+a\.ipynb cannot be exported: ZeroDivisionError: division by zero when"
     ):
         export(path, execute=True)
+
+
+def test_a_report_never_overwrites_its_notebook(tmp_path):
+    path = notebook(tmp_path / "a.ipynb", new_markdown_cell("# text"))
+    before = path.read_bytes()
+    for out, text in ((path, "the notebook itself"), (tmp_path, "a folder")):
+        with pytest.raises(ReportError, match=text):
+            export(path, out)
+    with pytest.raises(ReportError, match="no cells"):
+        export(notebook(tmp_path / "none.ipynb"))
+    assert path.read_bytes() == before

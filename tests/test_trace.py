@@ -281,3 +281,11 @@ def test_replayed_on_a_device_lru_misses_what_an_ordered_dict_misses(cache_pages
             kept[page] = None
     got = summary(run(device, Trace(path=path)))
     assert (got["accesses"], got["misses"]) == (len(pages), misses)
+
+
+def test_another_programs_metadata_is_no_record(tmp_path):
+    import pyarrow as pa
+    import pyarrow.parquet as parquet
+    table = pa.table({"page": [1, 2, 5]}).replace_schema_metadata({"recorded": "not json"})
+    parquet.write_table(table, tmp_path / "t.parquet")
+    assert recorded(tmp_path / "t.parquet") == {} and len(read_trace(tmp_path / "t.parquet")) == 3

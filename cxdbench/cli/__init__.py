@@ -75,6 +75,11 @@ def sweep(axis: Annotated[list[str], typer.Option(metavar="NAME=VALUE,VALUE,…"
         if name in axes:
             raise ConfigError(f"--axis {name} is given twice: give all its values at once")
         axes[name] = [_value(part) for part in re.findall(r"\[[^\]]*\]|[^,]+", values)]
+    for text in sets:
+        name = _pair(text, "--set", "name=value")[0]
+        for axis_name in axes:
+            if (name + ".").startswith(axis_name + ".") or (axis_name + ".").startswith(name + "."):
+                raise ConfigError(f"--set {name} and --axis {axis_name} set the same field: give one of them")
     points = out.with_name(out.name + ".points") if out else None
     settings = _settings(device, cache_pages, sets, workload)
     show = (lambda grid: json.dumps(sweep_json(grid))) if as_json else sweep_table
@@ -135,6 +140,8 @@ def _settings(device: str, cache_pages: int, sets: list[str], workload: str) -> 
     changes = {}
     for text in sets:
         name, value = _pair(text, "--set", "name=value")
+        if name in changes:
+            raise ConfigError(f"--set {name} is given twice")
         changes[name] = _value(value)
     to_device, to_workload = split(changes, kind, "--set")
     return Device.named(device).scaled(cache_pages).with_(to_device), kind(**to_workload)

@@ -9,8 +9,6 @@ import ipywidgets as W
 from cxdbench.explorer.fields import FIELDS, FOLDS, Field, origin
 from cxdbench.explorer.state import State
 
-CUSTOM = "custom"
-
 
 def _label(field: Field) -> str:
     return f"{field.label}, {field.unit}" if field.unit else field.label

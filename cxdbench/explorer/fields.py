@@ -118,7 +118,6 @@ FIELDS = (
           sweep=("all", "faults")),
 )
 BY_NAME = {field.name: field for field in FIELDS}
-SWEEPABLE = tuple(field for field in FIELDS if field.sweep and field.of != "preset")
 FOLDS = {"device": "NAND, hit, drain", "run": "run", "semantics": "semantics"}
 _ORIGINS = {
     "chase": "the pointer chase's own setting (cxdbench.Chase)",

@@ -57,11 +57,14 @@ def read_state(source: dict[str, Any] | str | Path) -> State:
     except ValueError:
         raise ConfigError(f"state is {str(source)[:60]!r}: not JSON that can be read") from None
     if isinstance(data, dict) and "cells" in data:
-        kept = [output["data"][KEPT] for cell in data["cells"] for output in cell.get("outputs", [])
-                if KEPT in output.get("data", {})]
+        try:
+            kept = [output["data"][KEPT] for cell in data["cells"] for output in cell.get("outputs", [])
+                    if KEPT in output.get("data", {})]
+            data = kept[-1]["state"] if kept else None
+        except (TypeError, AttributeError, KeyError):
+            raise ConfigError(f"state is {str(source)[:60]!r}: not a notebook that can be read") from None
         if not kept:
             raise ConfigError(f"state is {str(source)!r}: nothing was kept in this notebook")
-        data = kept[-1]["state"]
     return State.from_dict(data)
 
 

@@ -12,6 +12,7 @@ from cxdbench.run import BACKENDS, validate
 from cxdbench.workload import Chase, from_json, to_json
 
 OPENING_CACHE_PAGES = 16_384
+MAX_ACCESSES = 200_000_000  # some ten seconds; more is for `run`
 BY_SCALING = ("cache_pages", "capacity_pages", "scale")
 
 
@@ -88,11 +89,13 @@ class Setting:
         """Read what `to_dict` wrote; ConfigError names what does not fit."""
         if not isinstance(data, dict) or not {"preset", "device", "workload"} <= set(data):
             raise ConfigError("state: a setting must have preset, device and workload")
-        if data["preset"] not in names("devices.toml"):
+        if not isinstance(data["preset"], str) or data["preset"] not in names("devices.toml"):
             raise ConfigError(f"state: preset {data['preset']!r} is unknown: allowed: {', '.join(names('devices.toml'))}")
         workload = from_json(json.dumps(data["workload"]))
         if not isinstance(workload, Chase):
             raise ConfigError(f"state: workload is {type(workload).__name__}: the explorer runs a Chase")
+        if workload.accesses > MAX_ACCESSES:
+            raise ConfigError(f"state: accesses is {workload.accesses}: the explorer runs at most {MAX_ACCESSES}")
         setting = cls(data["preset"], Device.from_json(json.dumps(data["device"])), workload,
                       data.get("engine", BACKENDS[0]))
         validate(setting.device, setting.workload, setting.engine)

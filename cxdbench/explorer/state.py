@@ -142,6 +142,13 @@ class State:
     @classmethod
     def from_dict(cls, data: Any) -> State:
         """Read what `to_dict` wrote; ConfigError names what does not fit."""
+        try:
+            return cls._read(data)
+        except (TypeError, AttributeError, KeyError, OverflowError) as error:
+            raise ConfigError(f"state: not what the explorer exported ({type(error).__name__}: {error})") from None
+
+    @classmethod
+    def _read(cls, data: Any) -> State:
         if not isinstance(data, dict) or data.get("format") != FORMAT:
             raise ConfigError(f"state: must be what the explorer exported, of format {FORMAT!r}")
         pins = data.get("pins", [])
@@ -151,9 +158,11 @@ class State:
         for i, pin in enumerate(pins):
             if not isinstance(pin, dict):
                 raise ConfigError("state: a pin must have name, colour and setting")
-            setting = Setting.from_dict(pin.get("setting"))
-            kept.append(Pin(str(pin.get("name") or setting.name()), setting, int(pin.get("colour", i)) % MAX_PINS))
+            setting, colour = Setting.from_dict(pin.get("setting")), pin.get("colour", i)
+            if isinstance(colour, bool) or not isinstance(colour, int):
+                raise ConfigError(f"state: a pin's colour is {colour!r}: must be a whole number")
+            kept.append(Pin(str(pin.get("name") or setting.name()), setting, colour % MAX_PINS))
         repeats = data.get("repeats", 1)
-        if repeats not in (1, REPEATS):
+        if isinstance(repeats, bool) or repeats not in (1, REPEATS):
             raise ConfigError(f"state: repeats is {repeats!r}: allowed: 1, {REPEATS}")
         return cls(View(Setting.from_dict(data.get("setting")), tuple(kept), repeats))

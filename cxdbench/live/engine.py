@@ -17,6 +17,7 @@ from cxdbench.result import Measured
 from cxdbench.workload import Trace, Workload, working_set_pages
 
 NOISE_WAITS = 4000
+UNEVEN = 1.5  # times the fastest thread's run that the slowest may take without a warning
 NOISE_LEVELS = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p999": 0.999}
 HITS_ARE_REAL = "hits take what this machine's memory takes: hit_ns and prefetch.push_ns are not used"
 
@@ -44,12 +45,13 @@ def measure(device: Device, workload: Workload, backend: str, *, control: Contro
     recognise(device, workload, backend)
     if not isinstance(workload, Trace):
         must_fit(working_set_pages(workload, device))
-    inputs = prepare(device.with_(fault_path="ideal"), workload)
     if backend == "dram":
+        inputs = prepare(Device(cache_pages=device.cache_pages, capacity_pages=device.capacity_pages), workload)
         return interruptible(lambda: _dram(device, workload, inputs, control, node), control.cancel)
-    pages = min(device.capacity_pages, inputs.working_set_pages + device.prefetch.pages)
+    inputs = prepare(device, workload)
+    pages = min(device.capacity_pages, inputs.extent_pages + device.prefetch.pages)
     pages = max(pages, device.cache_pages)
-    must_fit(inputs.working_set_pages)
+    must_fit(inputs.extent_pages)
 
     def work() -> Measured:
         with LiveMemory(device, mode, compensate, node, pages) as memory:
@@ -104,17 +106,15 @@ def _live(memory: LiveMemory, device: Device, workload: Workload, inputs: Inputs
     if device.prefetch.pages:
         note += ("; the first touch of a prefetched page that is there faults nowhere, so useful and wasted prefetches "
                  "count as unseen unless a store or an eviction showed them")
-    if walk.oversubscribed:
-        note += f"; {walk.threads} threads share fewer cores: read counts and shares, not times"
     return _measured(walk, inputs, counters, evictions, warmup, reached, attrs, note,
                      transitions=[found["claims"] + found["prefetch_issued"], found["fills"], found["evict_begun"],
-                                  found["evict_ended"]], cache_start=resident_start)
+                                  found["evict_ended"]])
 
 
 def _dram(device: Device, workload: Workload, inputs: Inputs, control: Control, node: int | None) -> Measured:
-    must_fit(inputs.working_set_pages)
+    must_fit(inputs.extent_pages)
     lib = library()
-    pages = inputs.working_set_pages
+    pages = inputs.extent_pages
     base = pointer("cxd_plain", pages, -1 if node is None else node)
     try:
         walk = Walk(inputs, workload, None, base)
@@ -126,11 +126,11 @@ def _dram(device: Device, workload: Workload, inputs: Inputs, control: Control, 
              "cycles_per_ns": lib.cxd_cycles_per_ns()}
     return _measured(walk, inputs, {}, [[0, 0], [0, 0]], warmup, reached, attrs,
                      "plain memory: every access is a hit, and of the device only the working set's size is used",
-                     transitions=[0, 0, 0, 0], cache_start=0)
+                     transitions=[0, 0, 0, 0])
 
 
 def _measured(walk: Walk, inputs: Inputs, counters: dict, evictions: list, warmup: int, reached: bool, attrs: dict,
-              note: str, transitions: list[int], cache_start: int) -> Measured:
+              note: str, transitions: list[int]) -> Measured:
     summed = {name: rows.sum(0) for name, rows in walk.rows.items()}
     windows = walk.windows()
     begun = np.minimum.accumulate(np.array(walk.phase.evictions, np.int64)[::-1])[::-1]
@@ -147,7 +147,18 @@ def _measured(walk: Walk, inputs: Inputs, counters: dict, evictions: list, warmu
                 "evictions": np.diff(begun, prepend=0), "resident": np.array(walk.phase.resident, np.int64)},
         evictions=np.array(evictions, np.int64), transitions=transitions, counters=counters, warmup_accesses=warmup,
         warmup_reached=reached, working_set_pages=inputs.working_set_pages, note="; ".join(filter(None, [inputs.note, note])),
-        attrs=attrs)
+        attrs=attrs, warnings=_warnings(walk))
+
+
+def _warnings(walk: Walk) -> list[str]:
+    """What makes a run's times, or its order, this machine's and not the device's."""
+    if walk.oversubscribed:
+        return [f"{walk.threads} threads share fewer cores: read counts and shares, not times"]
+    took = [stream.run_ns for stream in walk.streams if stream.quota]
+    if took and max(took) > UNEVEN * min(took):
+        return [f"the threads ran unevenly (the slowest took {max(took) / max(1, min(took)):.1f} times the fastest): one that "
+                "is alone for a while has the whole cache, so the hit ratio is that of the order they got here"]
+    return []
 
 
 __all__ = ["WINDOWS", "ConfigError", "measure", "noise_floor", "recognise"]

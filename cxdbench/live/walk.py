@@ -65,7 +65,7 @@ class Walk:
         """Everything before the timed part, in the model's order: the untimed accesses and whether its aim was reached."""
         inputs, cold, before = self.inputs, self.workload.start == "cold", 0
         if inputs.write_pass and cold:
-            mark_written(inputs.working_set_pages)
+            mark_written(inputs.extent_pages)
         elif inputs.write_pass:
             nothing = np.zeros(self.threads, np.int64)
             self.addresses(SEQUENTIAL, 0, inputs.write_first, inputs.write_length, nothing, 2**32)

@@ -5,7 +5,7 @@ import numpy as np
 
 from cxdbench.bins import N_BINS, bins_of
 from cxdbench.control import Cancelled, Control, interruptible
-from cxdbench.device import Device, ns, program_types_ns, read_types_ns
+from cxdbench.device import ConfigError, Device, ns, program_types_ns, read_types_ns
 from cxdbench.model import layout as at
 from cxdbench.model.eviction import queue_size
 from cxdbench.model.inputs import KINDS, MAX_WARMUP_PASSES, Inputs, prepare, threshold
@@ -97,6 +97,9 @@ class Run:
             self.zipf, self.heap, self.order,
             self.no_hist if window is None else self.hist, self.no_hist if window is None else self.stage,
             self.no_window if window is None else window, self.no_log if log is None else log, control.cells)
+        if not finished and self.g[at.G_NOW] >= at.TOO_LATE:
+            raise ConfigError(f"the run passes {int(at.TOO_LATE)} ns of the device's time (four years) in its {name}: lower "
+                              "accesses, think_ns or the NAND's times")
         if not finished or control.cancelled:
             raise Cancelled(f"cancelled in the {name}")
 
@@ -107,7 +110,7 @@ class Run:
         """Everything before the timed part. Returns the untimed accesses and whether the warm-up's aim was reached."""
         inputs, cold, before = self.inputs, workload.start == "cold", 0
         if inputs.write_pass and cold:
-            self.word[:inputs.working_set_pages] |= at.WRITTEN
+            self.word[:inputs.extent_pages] |= at.WRITTEN
         elif inputs.write_pass:
             self._addresses(at.STREAM_SEQUENTIAL, 0, inputs.write_first, inputs.write_length, 2**32)
             self.th[:inputs.threads, at.T_POS] = 0

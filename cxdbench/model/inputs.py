@@ -25,6 +25,7 @@ class Inputs:
     kind "array": `entries[first + position]` (page | write << 31), a ring of `length`. "sequential": page =
     first + (position >> shift), a ring of `length` nodes. "random": first + one of `length` pages. "zipf": an alias
     table over `length` items: item k is kept if a 32-bit draw is below `zipf_keep[k]`, else it is `zipf_alias[k]`.
+    working_set_pages: different pages that are touched; extent_pages: the last of them, plus 1.
     """
 
     threads: int
@@ -36,6 +37,7 @@ class Inputs:
     pass_accesses: np.ndarray
     warmup: str | np.ndarray
     working_set_pages: int
+    extent_pages: int
     write_threshold: int
     shift: int = 0
     entries: np.ndarray = field(default_factory=lambda: _NONE)
@@ -96,6 +98,7 @@ def prepare(device: Device, workload: Workload) -> Inputs:
     owned = shares(pages, threads) if workload.shared else length
     common |= {
         "threads": threads, "timed": shares(workload.accesses, threads), "working_set_pages": int(owned.sum()),
+        "extent_pages": int(owned.sum()),
         "write_first": np.cumsum(owned) - owned if workload.shared else first, "write_length": owned,
         "warmup": "auto" if workload.warmup == "auto" else shares(workload.warmup, threads),
     }
@@ -154,7 +157,7 @@ def _trace(device: Device, workload: Trace, common: dict) -> Inputs:
         threads=accesses.threads, kind="array", first=np.cumsum(length) - length, length=length,
         start=np.zeros(accesses.threads, np.int64), timed=timed, pass_accesses=length, entries=entries,
         warmup="auto" if workload.warmup == "auto" else _in_proportion(workload.warmup, length),
-        working_set_pages=footprint, write_first=np.cumsum(owned) - owned, write_length=owned, note=accesses.note,
+        working_set_pages=accesses.footprint_pages, extent_pages=footprint, write_first=np.cumsum(owned) - owned, write_length=owned, note=accesses.note,
         **common)
 
 

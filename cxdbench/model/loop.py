@@ -13,7 +13,7 @@ from cxdbench.model.layout import (
     G_PF_LATE, G_PF_USEFUL, G_SECOND_EXITS, G_TOTAL, G_WAITS, MAX_THREADS, NEVER, NOT_CACHED, P_ACCESS,
     PATH_CYLON, PREFETCHED, STATE, STREAM_ARRAY, STREAM_RANDOM, STREAM_SEQUENTIAL, T_AGAIN, T_END_NS, T_FIRST,
     T_FRESH, T_HITS, T_LEFT, T_LENGTH, T_PAGE, T_PHASE, T_POS, T_RNG_ADDRESS, T_RNG_WRITE, T_SINCE, T_SLEEPS_ON,
-    T_START, T_SUM_NS, T_WAITED, T_WRITE, THREAD_BITS, U, W_TICK, WINDOWS, WRITTEN,
+    T_START, T_SUM_NS, T_WAITED, T_WRITE, THREAD_BITS, TOO_LATE, U, W_TICK, WINDOWS, WRITTEN,
 )
 from cxdbench.model.miss import claim, step
 from cxdbench.model.pages import NO_PAGE, put
@@ -168,7 +168,7 @@ def _plain_hits(cfg, g, th, word, entries, zipf, order, stop, limit):
 
 @kernel
 def run_phase(cfg, g, th, word, queue, nand, times, knots, entries, zipf, heap, order, hist, stage, window, log, ctl):
-    """Run every thread through its T_LEFT accesses from g[G_NOW] on; True if it ran to the end, False if cancelled.
+    """Run every thread through its T_LEFT accesses from g[G_NOW] on; True if it ran to the end, False if cancelled or TOO_LATE.
 
     Arrays are laid out as in layout.py and changed in place. window, hist and stage have no rows in an untimed
     phase, log none where no log is kept. ctl, int64: [0] accesses finished, for whoever watches; [1] not 0 cancels within CANCEL_EVERY.
@@ -230,7 +230,8 @@ def run_phase(cfg, g, th, word, queue, nand, times, knots, entries, zipf, heap, 
         latest = max(latest, due)
         if g[G_DONE] == stop:
             stop = _checkpoint(cfg, g, th, window, ctl)
-            if ctl[1] != 0:
+            if ctl[1] != 0 or latest >= TOO_LATE:
+                g[G_NOW] = latest
                 return False
         if th[t, T_LEFT] > U(0):
             put(g, order, due + think, t)

@@ -22,13 +22,24 @@ from cxdbench.plot.base import (
     time_axis,
 )
 from cxdbench.plot.shape import Curve, latency_curve
+from cxdbench.settings import ConfigError, short
 
 
 def curves_of(results: xr.Dataset | Mapping[str, xr.Dataset]) -> list[Curve]:
     """One curve a result; a lone result needs no name."""
     if isinstance(results, xr.Dataset):
-        return [latency_curve(results)]
-    return [latency_curve(result, name) for name, result in results.items()]
+        return [_curve(results, "")]
+    if not isinstance(results, Mapping) or not results:
+        raise ConfigError(f"results is {short(results)}: must be a result, or a dict of name to result")
+    return [_curve(result, str(name)) for name, result in results.items()]
+
+
+def _curve(result: xr.Dataset, name: str) -> Curve:
+    if not isinstance(result, xr.Dataset) or "latency" not in result:
+        raise ConfigError(f"a result is {type(result).__name__}: must be what `cxdbench.run` returns")
+    if "finished" in result and result["finished"].ndim:
+        raise ConfigError("a result is a sweep: take a point out of it, or use plot.multiples or plot.heat")
+    return latency_curve(result, name)
 
 
 class LatencyPlot(Plot):

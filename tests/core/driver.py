@@ -74,7 +74,7 @@ class Driver:
         inputs, cache = self.inputs, self.device.cache_pages
         cold = self.workload.start == "cold"
         if inputs.write_pass and cold:
-            for page in range(inputs.working_set_pages):
+            for page in range(inputs.extent_pages):
                 self.core.words[page] |= WRITTEN
         elif inputs.write_pass:
             self.write_pass()

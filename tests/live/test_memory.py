@@ -192,7 +192,7 @@ def test_a_measured_run_describes_itself():
     assert 0 <= result.attrs["late_share"] <= 1 and json.loads(result.attrs["live"])["compensated"]
     assert result.attrs["oversubscribed"] == 0 and int(result["stage_sum_ns"].sum()) > 0
     crowd = cxd.run(SMALL, cxd.Chase(wss=2, threads=4 * os.cpu_count(), accesses=20_000), "live", compensate=False)
-    assert crowd.attrs["oversubscribed"] == 1 and "threads share fewer cores" in crowd.attrs["note"]
+    assert crowd.attrs["oversubscribed"] == 1 and "threads share fewer cores" in crowd.attrs["warnings"]
 
 
 def test_plain_memory_only_hits():

@@ -14,7 +14,7 @@ def run_phases(m: Machine, workload, inputs) -> None:
         regions = zip(inputs.write_first, inputs.write_length, strict=True)
         _phase(m, [[(page, True) for page in range(first, first + length)] for first, length in regions])
     elif inputs.write_pass:
-        for page in range(inputs.working_set_pages):
+        for page in range(inputs.extent_pages):
             m.page(page).written = True
     if workload.start == "warm":
         _warm_up(m, inputs)
