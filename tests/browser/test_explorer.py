@@ -11,6 +11,7 @@ import pytest
 from cxdbench.explorer.keeping import KEPT
 from cxdbench.report import export
 
+from ..live.conftest import needs_live
 from .harness import (
     PROJECT,
     bokeh_data,
@@ -129,3 +130,19 @@ def test_move_pin_sweep_cancel_keep_and_share(lab, new_page, tmp_path):
     shared.locator(".bk-Figure").first.wait_for()
     until(lambda: bokeh_data(shared, "cdf") == moved)
     assert shared.blocked == [] and shared.errors == []
+
+
+@needs_live
+def test_real_memory_from_the_same_sliders(lab, new_page):
+    page = open_explorer(lab, new_page, cells=2)
+    page.locator(".cxd .cxd-left select").nth(0).wait_for()
+    page.locator(".cxd-engine select").select_option(label="live")
+    until(lambda: "noise floor" in table(page), seconds=90)
+    wait_idle(page)
+    assert "the model" in bokeh_data(page, "cdf-pins")["name"]
+    assert "engine live" in " ".join(page.locator(".cxd-foot").inner_text().split())
+    screenshot(page, "explorer-live")
+    box = page.locator(".cxd").first.bounding_box()
+    assert box["y"] + box["height"] <= 800 and box["x"] + box["width"] <= 1280
+    assert page.errors == [] and page.blocked == []
+    close_notebook(page)
