@@ -16,7 +16,7 @@ from cxdbench.model.inputs import Inputs, prepare
 from cxdbench.result import Measured
 from cxdbench.workload import Trace, Workload, working_set_pages
 
-NOISE_WAITS = 4000
+NOISE_WAITS, NOISE_LONGEST_NS = 4000, 1_000_000  # at most, and a tenth of a second in all
 UNEVEN = 1.5  # times the fastest thread's run that the slowest may take without a warning
 NOISE_LEVELS = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p999": 0.999}
 HITS_ARE_REAL = "hits take what this machine's memory takes: hit_ns and prefetch.push_ns are not used"
@@ -24,10 +24,12 @@ HITS_ARE_REAL = "hits take what this machine's memory takes: hit_ns and prefetch
 
 def noise_floor(wait_ns: float) -> dict[str, int]:
     """How late a bare wait of so long ends here, ns, by percentile: what no emulator on this host can beat."""
-    late = (np.ctypeslib.ctypes.c_uint64 * NOISE_WAITS)()
-    library().cxd_noise(round(wait_ns), NOISE_WAITS, late)
+    wait = min(round(wait_ns), NOISE_LONGEST_NS)
+    waits = min(NOISE_WAITS, max(100, int(0.1e9 / max(1, wait))))
+    late = (np.ctypeslib.ctypes.c_uint64 * waits)()
+    library().cxd_noise(wait, waits, late)
     values = np.array(late)
-    return {name: int(values[min(NOISE_WAITS - 1, int(level * NOISE_WAITS))]) for name, level in NOISE_LEVELS.items()}
+    return {name: int(values[min(waits - 1, int(level * waits))]) for name, level in NOISE_LEVELS.items()}
 
 
 def recognise(device: Device, workload: Workload, backend: str) -> None:

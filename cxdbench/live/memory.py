@@ -6,6 +6,7 @@ import faulthandler
 import json
 import mmap
 import os
+import threading
 import weakref
 from collections.abc import Sequence
 from math import prod
@@ -72,7 +73,7 @@ class LiveMemory:
         self._setup = setup(device, index, compensate, node, capacity_pages)
         self.calibration = self._calibrate()
         self._handle = pointer("cxd_open", self._setup)
-        self._owner, self._next_page = os.getpid(), 0
+        self._owner, self._next_page, self._taking = os.getpid(), 0, threading.Lock()
         self._region = _Region(library().cxd_base(self._handle), self._setup.core.capacity_pages)
         self._end = weakref.finalize(self, _close, self._handle, self._region)
         self._end.atexit = False  # a thread may still be at work on it then, and the process's end frees all
@@ -106,10 +107,13 @@ class LiveMemory:
         Raises ConfigError if they do not fit in capacity_pages, LiveError if this thread blocks the signal that
         catches misses or memory is short.
         """
+        if not isinstance(shape, int | np.integer | Sequence):
+            raise ConfigError(f"shape is {shape!r}: must be a whole number or several")
         shape = (shape,) if isinstance(shape, int | np.integer) else tuple(shape)
         dtype = np.dtype(dtype)
         if any(not isinstance(n, int | np.integer) or isinstance(n, bool) or n < 0 for n in shape):
             raise ConfigError(f"shape is {shape!r}: must be whole numbers from 0 up")
+        shape = tuple(int(n) for n in shape)
         if dtype.hasobject:
             raise ConfigError(f"dtype is {dtype}: Python objects cannot live on a device")
         bytes_ = prod(shape) * dtype.itemsize
@@ -118,8 +122,7 @@ class LiveMemory:
             raise ConfigError(f"shape is {shape!r} of {dtype}: needs {pages} pages, and {room} of the device's "
                               f"{self._setup.core.capacity_pages} are left")
         self._look_at_signals()
-        self.take(pages)
-        start = self._region.base + (self._next_page - pages) * PAGE_BYTES
+        start = self._region.base + self.take(pages) * PAGE_BYTES
         buffer = (ctypes.c_char * bytes_).from_address(start)
         buffer._region = self._region
         return np.frombuffer(buffer, dtype, count=prod(shape)).reshape(shape) if bytes_ else np.zeros(shape, dtype)
@@ -127,9 +130,12 @@ class LiveMemory:
     def take(self, pages: int) -> int:
         """Back the next `pages` pages with memory; the first one's number."""
         must_fit(pages)
-        first = self._next_page
-        call("cxd_populate", self.handle, first, pages)
-        self._next_page += pages
+        with self._taking:
+            first, room = self._next_page, self._setup.core.capacity_pages - self._next_page
+            if pages > room:
+                raise ConfigError(f"{pages} pages are needed, and {room} of the device's are left")
+            call("cxd_populate", self.handle, first, pages)
+            self._next_page += pages
         return first
 
     def _look_at_signals(self) -> None:
@@ -165,22 +171,26 @@ class LiveMemory:
         cost is measured again if the configured latency moved. ConfigError for what needs another device."""
         device = self.device.with_(**changes) if changes else self.device
         refuse(device)
-        new = config(device, self._setup.core.capacity_pages)
+        new, before = config(device, self._setup.core.capacity_pages), (self.device, self._setup.core)
         try:
-            call("cxd_reconfigure", self.handle, new)
-        except LiveError as error:
-            raise ConfigError(f"{', '.join(changes)}: {error}") from None
-        moved = device.configured_ns() != self.device.configured_ns()
-        self.device, self._setup.core = device, new
-        if moved:
-            self.calibration = self._calibrate()
+            self.device, self._setup.core = device, new
+            calibration = self._calibrate() if device.configured_ns() != before[0].configured_ns() else self.calibration
+            try:
+                call("cxd_reconfigure", self.handle, new)
+            except LiveError as error:
+                raise ConfigError(f"{', '.join(changes)}: {error}") from None
+        except BaseException:
+            self.device, self._setup.core = before
+            raise
+        self.calibration = calibration
         self._apply_calibration()
         library().cxd_set_drain(self.handle, device.drain.pages > 0)
 
     def _calibrate(self) -> dict[str, int]:
         found = Calibration()
         if self._compensate:
-            call("cxd_calibrate", self._setup, CALIBRATION_ROUNDS, found)
+            rounds = max(25, min(CALIBRATION_ROUNDS, int(5e7 / max(1.0, self.device.configured_ns()))))
+            call("cxd_calibrate", self._setup, rounds, found)
         return {name: int(getattr(found, name)) for name, _ in found._fields_}
 
     def _apply_calibration(self) -> None:
@@ -188,6 +198,8 @@ class LiveMemory:
 
     def _span(self, array: np.ndarray) -> tuple[int, int]:
         """(first byte, bytes) of an array in the region."""
+        if array.size == 0:
+            return 0, 0
         start, end = np.lib.array_utils.byte_bounds(array)
         first = start - self._region.base
         if not 0 <= first <= end - self._region.base <= self._region.pages * PAGE_BYTES:
@@ -274,6 +286,8 @@ def open_device(device: Device, backend: Literal["live"] = "live", *, mode: str 
         raise ConfigError(f"device is {type(device).__name__}: a cxdbench.Device is needed")
     if backend != "live":
         raise ConfigError(f"backend is {backend!r}: open_device has 'live'")
+    if not isinstance(compensate, bool):
+        raise ConfigError(f"compensate is {compensate!r}: must be True or False")
     if node is not None and (isinstance(node, bool) or not isinstance(node, int) or node < 0):
         raise ConfigError(f"node is {node!r}: must be a NUMA node's number or None")
     assert mmap.PAGESIZE == PAGE_BYTES, "libcxd is for pages of 4 KiB"

@@ -141,12 +141,16 @@ int cxd_change(struct cxd_core *core, const struct cxd_config *config)
 
 void cxd_zero_counters(struct cxd_core *core)
 {
-	cxd_u64 *counter = (cxd_u64 *)&core->counters;
+	struct cxd_counters *c = &core->counters;
+	cxd_u64 *counter = (cxd_u64 *)c, ended;
 	cxd_u32 page, i;
 	cxd_lock(&core->lock);
-	for (i = 0; i < sizeof(core->counters) / sizeof(*counter); i++)
-		if (&counter[i] != &core->counters.resident)
+	for (i = 0; i < sizeof(*c) / sizeof(*counter); i++)
+		if (&counter[i] != &c->resident && &counter[i] != &c->evict_begun && &counter[i] != &c->evict_ended)
 			cxd_store(&counter[i], 0);
+	ended = cxd_load(&c->evict_ended); /* evictions under way stay begun, so that their end can be waited for */
+	cxd_add(&c->evict_begun, -ended);
+	cxd_add(&c->evict_ended, -ended);
 	for (page = 0; page < core->config.capacity_pages; page++)
 		if (cxd_load(&core->words[page]) & CXD_PREFETCHED)
 			cxd_swap(&core->words[page], CXD_PREFETCHED, 0);

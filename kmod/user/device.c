@@ -145,10 +145,10 @@ struct cxd_device *cxd_open(const struct cxd_setup *setup, char *error)
 int cxd_close(struct cxd_device *device, char *error)
 {
 	int failed = cxd_health(device, error);
-	pages_plain(device);
-	atomic_store(&device->hurry, 1); /* from here on nothing faults that must be served */
-	signals_remove(device);
+	atomic_store(&device->hurry, 1);
 	stop_threads(device);
+	signals_remove(device);
+	pages_plain(device); /* last: whoever still had a page in hand could take it away again */
 	free_all(device);
 	return failed;
 }

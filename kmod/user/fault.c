@@ -8,12 +8,12 @@
 void fault_broke(struct cxd_device *device, int error, const char *what)
 {
 	int none = 0;
+	device->fault_what = what;
 	if (!atomic_compare_exchange_strong(&device->fault, &none, error ? error : EIO))
 		return;
-	device->fault_what = what;
 	/* whoever stands in a fault goes on with plain memory; cxd_health tells */
-	pages_plain(device);
 	atomic_store(&device->hurry, 1);
+	pages_plain(device);
 }
 
 void drop_victim(struct cxd_device *device, uint64_t now, uint32_t victim, int dirty, int end)
@@ -53,16 +53,18 @@ static void let_write(struct cxd_device *device, uint32_t page)
 	}
 }
 
-/* It faulted although the page is there: another thread was faster, or the kernel took the mapping for itself. */
-static void map_again(struct cxd_device *device, uint32_t page, struct seen *seen)
+/* It faulted although the page is there: another thread was faster, or somebody took the mapping away. */
+static void map_again(struct cxd_device *device, uint32_t page)
 {
 	cxd_add(&device->seen.spurious, 1);
-	if (seen->waits + seen->claims)
-		return; /* it has waited for this very page */
 	cxd_u32 word = cxd_load(&device->words[page]);
-	page_map(device, page, (word & CXD_DIRTY) != 0);
-	if ((cxd_load(&device->words[page]) & CXD_STATE) != CXD_CACHED)
+	while ((word & CXD_STATE) == CXD_CACHED) {
+		page_map(device, page, (word & CXD_DIRTY) != 0);
+		if ((cxd_load(&device->words[page]) & CXD_STATE) == CXD_CACHED)
+			return;
 		page_unmap(device, page, 1);
+		word = cxd_load(&device->words[page]); /* filled anew meanwhile: then that was its mapping */
+	}
 }
 
 static void fill(struct cxd_device *device, struct cxd_answer answer, uint32_t page, int write, struct seen *seen)
@@ -72,7 +74,7 @@ static void fill(struct cxd_device *device, struct cxd_answer answer, uint32_t p
 		drop_victim(device, now_ns(), answer.victim, 0, 1);
 	uint64_t exit_ns = seen->tracks ? seen->exit_ns : device->exit_ns, map_ns = device->map_ns, room = exit_ns + map_ns;
 	uint64_t before_map = answer.at > room ? answer.at - room : 0;
-	seen->late = now_ns() > before_map + map_ns / 2;
+	seen->late = answer.charged && now_ns() > before_map + map_ns / 2;
 	if (seen->late)
 		cxd_add(&device->seen.late, 1);
 	wait_until(device, before_map);
@@ -96,15 +98,17 @@ void on_fault(struct cxd_device *device, uint32_t page, int write, uint64_t ente
 	if (!(seen->claims | seen->waits))
 		seen->entered = entered;
 	for (;;) {
-		if (device->hurry)
-			return; /* it is plain memory by now */
+		if (device->hurry) {
+			page_plain(device, page);
+			return;
+		}
 		struct cxd_answer answer = cxd_access(core, start, 0, page, write);
 		if (answer.kind == CXD_HIT) {
 			if (write) {
 				cxd_add(&device->seen.write_notify, 1);
 				let_write(device, page);
 			} else {
-				map_again(device, page, seen);
+				map_again(device, page);
 			}
 			seen->left = now_ns();
 			return;

@@ -86,6 +86,7 @@ int pages_open(struct cxd_device *device, char *error);
 void pages_plain(struct cxd_device *device);
 int page_map(struct cxd_device *device, uint32_t page, int write);
 int page_unmap(struct cxd_device *device, uint32_t page, int was_dirty);
+void page_plain(struct cxd_device *device, uint32_t page);
 int page_let_write(struct cxd_device *device, uint32_t page);
 
 /* fault.c */
@@ -98,6 +99,7 @@ void drop_victim(struct cxd_device *device, uint64_t now, uint32_t victim, int d
 int signals_add(struct cxd_device *device, char *error);
 void signals_remove(struct cxd_device *device); /* waits for the handlers that serve it */
 void signals_forget(const void *base);
+void server_after_fork(void);
 extern __thread struct seen seen_here __attribute__((tls_model("initial-exec")));
 
 /* server.c: CXD_MODE_THREAD */

@@ -151,6 +151,20 @@ int page_unmap(struct cxd_device *device, uint32_t page, int was_dirty)
 	}
 }
 
+/* One page of a device that broke or closes: reachable for good. */
+void page_plain(struct cxd_device *device, uint32_t page)
+{
+	if (by_userfaultfd(device)) {
+		struct uffdio_continue range = {.range = {(uint64_t)at(device, page), CXD_PAGE}};
+		uffd_ioctl(device, UFFDIO_CONTINUE, &range);
+		page_let_write(device, page);
+		return;
+	}
+	protect(device, page, PROT_READ | PROT_WRITE);
+	if (device->mode == CXD_MODE_GUARD)
+		madvise_now(at(device, page), CXD_PAGE, GUARD_REMOVE);
+}
+
 int page_let_write(struct cxd_device *device, uint32_t page)
 {
 	if (!by_userfaultfd(device))

@@ -6,6 +6,7 @@
 
 #define PAGES 256
 #define CACHE 128
+#define LONG_NS 1000000
 
 static int by_size(const void *a, const void *b)
 {
@@ -28,6 +29,12 @@ static struct cxd_device *small(const struct cxd_setup *setup, char *error)
 	own.core.policy = CXD_FIFO;
 	own.core.protect = own.core.prefetch_pages = own.core.drain_pages = 0;
 	own.node = -1;
+	/* what a fault costs no longer moves with a wait so long */
+	for (int i = 0; i < CXD_MAX_TYPES; i++)
+		if (own.core.read_ns[i] > LONG_NS)
+			own.core.read_ns[i] = LONG_NS;
+	if (own.core.transfer_ns > LONG_NS)
+		own.core.transfer_ns = LONG_NS;
 	struct cxd_device *device = cxd_open(&own, error);
 	if (device && cxd_populate(device, 0, PAGES, error)) {
 		char ignored[CXD_ERROR_BYTES];
@@ -49,11 +56,15 @@ static int misses(struct cxd_device *device, uint64_t n, struct cost *cost, int6
 	static const uint64_t skip = 2 * CACHE; /* until each miss evicts */
 	struct seen *seen = device->mode == CXD_MODE_THREAD ? calloc(1, sizeof(*seen)) : &seen_here;
 	uint64_t kept = 0;
+	volatile long long hurried[2] = {0, 1};
+	device->control = hurried; /* no waits until what is measured begins */
 	if (device->mode == CXD_MODE_THREAD)
 		server_register((uint32_t)gettid(), seen);
 	for (uint64_t i = 0; i < skip + n; i++) {
 		volatile uint64_t *at = (void *)(device->base + i % PAGES * CXD_PAGE);
 		memset(seen, 0, sizeof(*seen));
+		if (i == skip)
+			device->control = NULL;
 		uint64_t before = cycles_fenced();
 		(void)*at;
 		uint64_t after = cycles_fenced();

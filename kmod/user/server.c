@@ -25,6 +25,12 @@ struct servers {
 	int started;
 };
 
+void server_after_fork(void)
+{
+	pthread_mutex_init(&telling, NULL);
+	memset(measured, 0, sizeof(measured));
+}
+
 void server_register(uint32_t tid, struct seen *seen)
 {
 	pthread_mutex_lock(&telling);

@@ -38,23 +38,24 @@ static void say(const char *text)
 
 static void handler(int signal, siginfo_t *info, void *context);
 
-/* Hand on what is not ours. Whoever had the signal may print and return; if the fault then comes again, it is fatal. */
+/* Hand on what is not ours. faulthandler prints, puts back whom it replaced and raises the signal anew: that one, sent
+ * by this thread after a fault of its own was handed on, ends the process. */
 static void hand_on(int signal, siginfo_t *info, void *context)
 {
-	static _Atomic(void *) last;
-	static _Atomic int handed;
+	static __thread int handed __attribute__((tls_model("initial-exec")));
 	struct sigaction *old = &before[signal == SIGSEGV];
-	int sent = info->si_code <= 0; /* by kill or raise, as faulthandler does when it has printed */
-	void *where = sent ? NULL : info->si_addr;
-	int again = handed && (sent || atomic_load(&last) == where);
-	last = where;
-	handed = 1;
-	if (!again && (old->sa_flags & SA_SIGINFO) && old->sa_sigaction && old->sa_sigaction != handler) {
-		old->sa_sigaction(signal, info, context);
+	int sent = info->si_code <= 0;
+	int raised = handed && info->si_code == SI_TKILL && info->si_pid == getpid();
+	int real = (old->sa_flags & SA_SIGINFO) ? old->sa_sigaction && old->sa_sigaction != handler
+		: old->sa_handler != SIG_DFL && old->sa_handler != SIG_IGN;
+	if (sent && !(old->sa_flags & SA_SIGINFO) && old->sa_handler == SIG_IGN)
 		return;
-	}
-	if (!again && !(old->sa_flags & SA_SIGINFO) && old->sa_handler != SIG_DFL && old->sa_handler != SIG_IGN) {
-		old->sa_handler(signal);
+	if (real && !raised) {
+		handed |= !sent;
+		if (old->sa_flags & SA_SIGINFO)
+			old->sa_sigaction(signal, info, context);
+		else
+			old->sa_handler(signal);
 		return;
 	}
 	struct sigaction fatal = {.sa_handler = SIG_DFL};
@@ -63,13 +64,31 @@ static void hand_on(int signal, siginfo_t *info, void *context)
 		raise(signal);
 }
 
-/* Whether the address lies in a forked process's view of a device's memory, which it does not have. */
-static int not_inherited(const struct cxd_device *device, int signal, const siginfo_t *info)
+/* What a forked process does not inherit: kept for the message, since its own devices may come to lie there. */
+static struct { uintptr_t base; size_t bytes; } foreign[CXD_MAX_DEVICES];
+
+static void before_fork(void) { pthread_mutex_lock(&changing); }
+static void after_fork(void) { pthread_mutex_unlock(&changing); }
+
+static void in_the_child(void)
 {
-	if (signal != SIGSEGV || info->si_code != SEGV_MAPERR || getpid() == device->owner)
-		return 0;
-	say("cxdbench: a forked process touched the memory of a live device, which it does not inherit: start processes with `spawn`, or open the device in the child\n");
-	return 1;
+	pthread_mutex_init(&changing, NULL);
+	server_after_fork();
+	for (int i = 0; i < CXD_MAX_DEVICES; i++) {
+		foreign[i].base = slots[i].base;
+		foreign[i].bytes = slots[i].bytes;
+		slots[i].device = NULL;
+		slots[i].base = slots[i].bytes = slots[i].users = 0;
+	}
+	armed = 0;
+}
+
+static int not_inherited(int signal, const siginfo_t *info)
+{
+	for (int i = 0; signal == SIGSEGV && info->si_code == SEGV_MAPERR && i < CXD_MAX_DEVICES; i++)
+		if ((uintptr_t)info->si_addr - foreign[i].base < foreign[i].bytes)
+			return 1;
+	return 0;
 }
 
 static void handler(int signal, siginfo_t *info, void *context)
@@ -77,21 +96,18 @@ static void handler(int signal, siginfo_t *info, void *context)
 	uint64_t entered = now_ns();
 	struct slot *slot = info->si_code > 0 ? slot_of(info->si_addr) : NULL;
 	if (!slot) {
+		if (not_inherited(signal, info))
+			say("cxdbench: a forked process touched the memory of a live device, which it does not inherit: start processes with `spawn`, or open the device in the child\n");
 		hand_on(signal, info, context);
 		return;
 	}
-	int saved = errno, strange = 0;
+	int saved = errno;
 	atomic_fetch_add(&slot->users, 1);
 	struct cxd_device *device = slot->device;
-	if (device) {
-		strange = not_inherited(device, signal, info);
-		if (!strange)
-			on_fault(device, (uint32_t)(((char *)info->si_addr - device->base) / CXD_PAGE),
-				 fault_was_write(context), entered, &seen_here);
-	}
+	if (device)
+		on_fault(device, (uint32_t)(((char *)info->si_addr - device->base) / CXD_PAGE), fault_was_write(context), entered,
+			 &seen_here);
 	atomic_fetch_sub(&slot->users, 1);
-	if (strange)
-		hand_on(signal, info, context);
 	errno = saved;
 }
 
@@ -126,8 +142,11 @@ int cxd_rearm(void)
 
 int signals_add(struct cxd_device *device, char *error)
 {
+	static int prepared;
 	int failed = ENOSPC;
 	pthread_mutex_lock(&changing);
+	if (!prepared)
+		prepared = !pthread_atfork(before_fork, after_fork, in_the_child);
 	for (int i = 0; failed && i < CXD_MAX_DEVICES; i++) {
 		if (slots[i].device || slots[i].bytes || slots[i].users)
 			continue;

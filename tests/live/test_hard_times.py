@@ -260,3 +260,31 @@ def test_a_mapping_cut_in_too_many_pieces_is_refused_before():
 
 
 
+
+
+@pytest.mark.parametrize("mode", ["sigbus", "guard", "mprotect", "thread"])
+def test_a_forked_child_may_open_devices_of_its_own(python, mode):
+    done = python(OPEN + f"""
+parents = [cxd.open_device(device, mode="{mode}", compensate=False) for _ in range(4)]
+arrays = [memory.array(512) for memory in parents]
+child = os.fork()
+if not child:
+    own = [cxd.open_device(device, mode="{mode}", compensate=False) for _ in range(2)]
+    print(*[walk(memory) for memory in own], *[memory.counters()["claims"] >= 300 for memory in own], flush=True)
+    os._exit(0)
+os.waitpid(child, 0)
+print(*[walk(memory) for memory in parents])
+""", timeout=40)
+    assert done.stdout == "True True True True\nTrue True True True\n", done.stdout + done.stderr
+
+
+def test_signals_that_were_sent_reach_their_handler_each_time(python):
+    done = python(OPEN + """
+caught = []
+signal.signal(signal.SIGBUS, lambda *_: caught.append(1))
+memory = cxd.open_device(device, compensate=False)
+for _ in range(3):
+    os.kill(os.getpid(), signal.SIGBUS)
+print(len(caught), walk(memory))
+""")
+    assert done.stdout == "3 True\n", done.stdout + done.stderr

@@ -215,3 +215,68 @@ def test_seeds_and_sweeps_go_one_at_a_time():
     assert result.sizes["seed"] == 2
     grid = cxd.sweep(SMALL, cxd.Chase(threads=1, accesses=2000), {"wss": [0.5, 2.0]}, backend="live", progress=False)
     assert bool(grid["finished"].all()) and float(grid["count"].sel(outcome="miss", wss=0.5)) == 0
+
+
+# Found by use
+def test_numpy_integers_make_a_shape(memory):
+    assert memory.array((np.int64(4), np.int32(2))).shape == (4, 2) and memory.array(np.int64(3)).shape == (3,)
+    assert memory.array((2, 3)).sum() == 0 and len(memory.alias(memory.array((0, 4)))) == 0
+    for wrong in (3.0, None):
+        with pytest.raises(cxd.ConfigError, match="shape is"):
+            memory.array(wrong)
+
+
+@pytest.mark.parametrize("mode", ["sigbus", "guard", "mprotect", "thread"])
+def test_arrays_are_plain_memory_after_a_close_under_load(mode, python):
+    done = python(f"""
+        import cxdbench as cxd, threading
+        device = cxd.Device(cache_pages=64, capacity_pages=512, prefetch=2, nand={{"read_us": 1, "transfer_us": 1, "program_us": 1}},
+                            drain={{"pages": 64, "period_us": 5, "high": .2, "low": .05}})
+        for _ in range(25):
+            memory = cxd.open_device(device, mode="{mode}", compensate=False)
+            a, stop = memory.array(500 * 512), threading.Event()
+            def write():
+                while not stop.is_set():
+                    a[::512] += 1
+            thread = threading.Thread(target=write)
+            thread.start()
+            memory.close()
+            stop.set()
+            thread.join()
+            a[::512] += 1
+        print("done")
+    """, timeout=60)
+    assert done.stdout == "done\n", done.stdout + done.stderr
+
+
+def test_a_mapping_taken_away_comes_back(memory):
+    import ctypes
+    a = memory.array(10 * PAGES)
+    a[::PAGES] = 1
+    assert ctypes.CDLL(None).madvise(ctypes.c_void_p(a.ctypes.data), ctypes.c_size_t(4096), 4) == 0
+    assert a[0] == 1
+
+
+def test_counters_set_to_zero_amid_evictions_still_settle():
+    device = SMALL.with_(**{"nand.program_us": 100})
+    with cxd.open_device(device, compensate=False) as memory:
+        a, stop = memory.array(500 * PAGES), threading.Event()
+
+        def write():
+            while not stop.is_set():
+                a[::PAGES] += 1
+
+        thread = threading.Thread(target=write)
+        thread.start()
+        for _ in range(20):
+            memory.reset_counters()
+        stop.set()
+        thread.join()
+        memory.settle()
+
+
+def test_a_slow_device_opens_soon():
+    import time
+    began = time.perf_counter()
+    with cxd.open_device(SMALL.with_(**{"nand.read_us": 1e6})):
+        assert time.perf_counter() - began < 5
