@@ -5,7 +5,7 @@ import ctypes as c
 from functools import cache
 from pathlib import Path
 
-ABI = 1
+ABI = 2
 ERROR_BYTES = 256
 N_STAGES, WINDOWS = 10, 64
 MODES = ("sigbus", "thread", "guard", "mprotect")
@@ -69,7 +69,7 @@ class Stream(c.Structure):
 class Phase(c.Structure):
     """struct cxd_phase."""
 
-    _fields_ = [*_fields("threads kind shift node_bytes", u32), *_fields("write_below think_ns configured_ns"),
+    _fields_ = [*_fields("threads kind shift node_bytes", u32), *_fields("write_below think_ns"),
                 *_fields("entries zipf_keep zipf_alias control", c.c_void_p), ("streams", c.POINTER(Stream)),
                 ("evictions", u64 * WINDOWS), ("resident", u64 * WINDOWS)]
 

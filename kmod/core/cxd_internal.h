@@ -36,7 +36,7 @@ struct cxd_core {
 
 	/* the background: a heap by (at, sequence) */
 	struct cxd_due *heap;
-	cxd_u32 heap_n, heap_size;
+	cxd_u32 heap_n;
 	cxd_u64 sequence;
 	cxd_u64 next; /* the heap's earliest time; read without the lock */
 	cxd_u32 open, draining, drains;

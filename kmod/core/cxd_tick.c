@@ -79,11 +79,25 @@ static void prefetch_read(struct cxd_core *core, cxd_u32 page, cxd_u64 now)
 	push_as(core, ready > now ? ++core->sequence : 0, ready, CXD_W_PREFETCH_MAP, page, CXD_NO_PAGE);
 }
 
+/* Take a victim in the background. 1 if it is gone once the caller has unmapped it; else its program ends first, and
+ * `what` follows that. */
+static int evict_behind(struct cxd_core *core, cxd_u64 now, cxd_u32 what, cxd_u32 page, struct cxd_answer *answer)
+{
+	int slow = 0;
+	cxd_u64 end = now;
+	answer->kind = CXD_UNMAP;
+	answer->victim = cxd_evict(core, now, CXD_BACKGROUND, &slow);
+	if (slow)
+		end = cxd_nand_program(core, CXD_BACKGROUND, answer->victim, now);
+	answer->done = end <= now;
+	if (!answer->done)
+		push(core, end, what, page, answer->victim);
+	return (int)answer->done;
+}
+
 static void prefetch_start(struct cxd_core *core, cxd_u32 page, cxd_u64 now, struct cxd_answer *answer)
 {
 	cxd_u32 *word = &core->words[page], old = cxd_load(word);
-	int slow = 0;
-	cxd_u64 end;
 	for (;;) {
 		if ((old & CXD_STATE) != CXD_NOT_CACHED) {
 			cxd_add(&core->counters.prefetch_already, 1);
@@ -100,21 +114,11 @@ static void prefetch_start(struct cxd_core *core, cxd_u32 page, cxd_u64 now, str
 	}
 	cxd_add(&core->counters.prefetch_issued, 1);
 	cxd_emit(core, now, CXD_BACKGROUND, page, CXD_EV_PREFETCH);
-	if (core->free) {
+	if (core->free)
 		core->free--;
-		prefetch_read(core, page, now);
+	else if (!evict_behind(core, now, CXD_W_PREFETCH_READ, page, answer))
 		return;
-	}
-	answer->kind = CXD_UNMAP;
-	answer->victim = cxd_evict(core, now, CXD_BACKGROUND, &slow);
-	answer->done = 1;
-	end = slow ? cxd_nand_program(core, CXD_BACKGROUND, answer->victim, now) : now;
-	if (end > now) {
-		answer->done = 0;
-		push(core, end, CXD_W_PREFETCH_READ, page, answer->victim);
-	} else {
-		prefetch_read(core, page, now);
-	}
+	prefetch_read(core, page, now);
 }
 
 static void next_tick(struct cxd_core *core, cxd_u64 now)
@@ -129,8 +133,6 @@ static void next_tick(struct cxd_core *core, cxd_u64 now)
 static void drain_step(struct cxd_core *core, cxd_u64 now, struct cxd_answer *answer)
 {
 	const struct cxd_config *config = &core->config;
-	int slow = 0;
-	cxd_u64 end;
 	if (!core->drains) {
 		next_tick(core, now);
 		return;
@@ -144,16 +146,8 @@ static void drain_step(struct cxd_core *core, cxd_u64 now, struct cxd_answer *an
 		return;
 	}
 	core->taken++;
-	answer->kind = CXD_UNMAP;
-	answer->victim = cxd_evict(core, now, CXD_BACKGROUND, &slow);
-	answer->done = 1;
-	end = slow ? cxd_nand_program(core, CXD_BACKGROUND, answer->victim, now) : now;
-	if (end > now) {
-		answer->done = 0;
-		push(core, end, CXD_W_DRAINED, CXD_NO_PAGE, answer->victim);
-	} else {
+	if (evict_behind(core, now, CXD_W_DRAINED, CXD_NO_PAGE, answer))
 		core->free++; /* a moment before the caller has unmapped it */
-	}
 }
 
 /* A dirty victim of the background is programmed: its frame is free, or the prefetch's that took it. */

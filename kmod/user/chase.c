@@ -180,7 +180,7 @@ static void walk(struct runner *r)
 		else
 			value = *(volatile uint64_t *)at;
 		uint64_t after = cycles_fenced();
-		uint64_t began = ns_of_cycles(before - clock_zero, clock_mult), ended = ns_of_cycles(after - clock_zero, clock_mult);
+		uint64_t began = ns_at(before), ended = ns_at(after);
 		record(r, began, ended, window);
 		track(r->seen, began, ended);
 		while (i + 1 == edge && window < CXD_WINDOWS) {

@@ -11,7 +11,7 @@
 
 #include "../core/cxd_core.h"
 
-#define CXD_USER_ABI 1
+#define CXD_USER_ABI 2
 #define CXD_PAGE 4096ul
 #define CXD_ERROR_BYTES 256
 #define CXD_N_BINS 4352
@@ -107,7 +107,7 @@ enum cxd_stream_kind { CXD_STREAM_ARRAY, CXD_STREAM_SEQUENTIAL, CXD_STREAM_RANDO
 
 struct cxd_phase {
 	cxd_u32 threads, kind, shift, node_bytes;
-	cxd_u64 write_below, think_ns, configured_ns;
+	cxd_u64 write_below, think_ns;
 	const cxd_u32 *entries, *zipf_keep, *zipf_alias;
 	volatile long long *control; /* [0] accesses done, out; [1] not 0 cancels */
 	struct cxd_stream *streams;

@@ -62,8 +62,7 @@ struct cxd_device {
 	_Atomic uint32_t poke;       /* a futex: moves when the worker has something new to look at */
 	_Atomic int worker_sleeps;
 	_Atomic int stop, kill;
-	_Atomic int worker_alive, server_alive;
-	_Atomic uint64_t worker_at;  /* the background step at hand: unfinished until CXD_NEVER */
+	_Atomic int worker_alive;
 	_Atomic int fault;           /* errno of what went wrong for good, 0 while all is well */
 	const char *fault_what;
 };
@@ -108,10 +107,12 @@ void server_register(uint32_t tid, struct seen *seen); /* NULL takes the thread 
 
 /* worker.c */
 int worker_start(struct cxd_device *device, char *error);
+/* A thread of the device's own, which takes none of the program's signals. 0, or `error` says what it was for. */
+int start_quietly(pthread_t *thread, void *(*work)(void *), struct cxd_device *device, const char *purpose, char *error);
 void worker_poke(struct cxd_device *device);
 
-static inline uint64_t ns_of_cycles(uint64_t count, uint64_t mult) { return (uint64_t)(((unsigned __int128)count * mult) >> 32); }
 extern uint64_t clock_mult, clock_zero;
-static inline uint64_t now_ns(void) { return ns_of_cycles(cycles() - clock_zero, clock_mult); }
+static inline uint64_t ns_at(uint64_t count) { return (uint64_t)(((unsigned __int128)(count - clock_zero) * clock_mult) >> 32); }
+static inline uint64_t now_ns(void) { return ns_at(cycles()); }
 
 #endif

@@ -20,6 +20,14 @@ static int64_t median(int64_t *values, uint64_t n)
 	return values[n / 2];
 }
 
+static int finish(struct cxd_device *device, char *error)
+{
+	void *base = device->base;
+	int failed = cxd_close(device, error);
+	cxd_forget(base, PAGES);
+	return failed;
+}
+
 /* A small device of one thread's own, like `setup` in its NAND, on which a sequential walk never hits. */
 static struct cxd_device *small(const struct cxd_setup *setup, char *error)
 {
@@ -38,9 +46,7 @@ static struct cxd_device *small(const struct cxd_setup *setup, char *error)
 	struct cxd_device *device = cxd_open(&own, error);
 	if (device && cxd_populate(device, 0, PAGES, error)) {
 		char ignored[CXD_ERROR_BYTES];
-		void *base = device->base;
-		cxd_close(device, ignored);
-		cxd_forget(base, PAGES);
+		finish(device, ignored);
 		device = NULL;
 	}
 	return device;
@@ -68,7 +74,7 @@ static int misses(struct cxd_device *device, uint64_t n, struct cost *cost, int6
 		uint64_t before = cycles_fenced();
 		(void)*at;
 		uint64_t after = cycles_fenced();
-		uint64_t began = ns_of_cycles(before - clock_zero, clock_mult), ended = ns_of_cycles(after - clock_zero, clock_mult);
+		uint64_t began = ns_at(before), ended = ns_at(after);
 		if (i < skip || seen->claims != 1)
 			continue;
 		scratch[kept] = (int64_t)(ended - began - seen->modelled_ns);
@@ -114,12 +120,10 @@ int cxd_calibrate(const struct cxd_setup *setup, cxd_u64 rounds, struct cxd_cali
 		found->exit_ns = not_negative((int64_t)found->exit_ns + now.over);
 	}
 	found->map_ns = device->map_ns;
-	void *base = device->base;
 	if (failed)
 		snprintf(error, CXD_ERROR_BYTES, "no miss was seen while measuring what one costs");
-	if (cxd_close(device, failed ? ignored : error))
+	if (finish(device, failed ? ignored : error))
 		failed = EIO;
-	cxd_forget(base, PAGES);
 	free(scratch);
 	return failed;
 }
@@ -143,11 +147,10 @@ int cxd_probe(int mode, char *error)
 	const struct cxd_counters *c = cxd_counters(device->core);
 	uint64_t dirty = c->dirty_foreground, all = c->evict_begun;
 	wrong |= c->fills != 2 * PAGES || all != 2 * PAGES - CACHE || dirty != all;
-	if (cxd_close(device, error))
+	if (finish(device, error))
 		wrong = 1;
 	else if (wrong)
 		snprintf(error, CXD_ERROR_BYTES, "faults are caught, but %llu of %llu evictions were seen as dirty", (unsigned long long)dirty, (unsigned long long)all);
-	cxd_forget(base, PAGES);
 	return wrong ? EIO : 0;
 }
 

@@ -7,7 +7,6 @@
 
 #include <linux/userfaultfd.h>
 #include <poll.h>
-#include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -19,11 +18,6 @@
  * such a thread owns goes with it. */
 static struct { uint32_t tid; struct seen *seen; } measured[MEASURED];
 static pthread_mutex_t telling = PTHREAD_MUTEX_INITIALIZER;
-
-struct servers {
-	pthread_t threads[SERVERS];
-	int started;
-};
 
 void server_after_fork(void)
 {
@@ -83,17 +77,10 @@ static void serve(struct cxd_device *device, const struct uffd_msg *message)
 	ioctl(device->uffd, UFFDIO_WAKE, &range);
 }
 
-static void dead(void *argument)
-{
-	struct cxd_device *device = argument;
-	atomic_fetch_sub(&device->server_alive, 1);
-}
-
 static void *work(void *argument)
 {
 	struct cxd_device *device = argument;
 	prctl(PR_SET_NAME, "cxd-server");
-	pthread_cleanup_push(dead, device);
 	while (!device->stop && !device->kill) {
 		struct pollfd ready = {device->uffd, POLLIN, 0};
 		if (poll(&ready, 1, 20) <= 0)
@@ -103,7 +90,6 @@ static void *work(void *argument)
 		    && message.event == UFFD_EVENT_PAGEFAULT)
 			serve(device, &message);
 	}
-	pthread_cleanup_pop(1);
 	return NULL;
 }
 
@@ -111,16 +97,12 @@ static void *work(void *argument)
 static void *head(void *argument)
 {
 	struct cxd_device *device = argument;
-	struct servers servers = {.started = 0};
-	for (int i = 0; i < SERVERS; i++, servers.started++) {
-		atomic_fetch_add(&device->server_alive, 1);
-		if (pthread_create(&servers.threads[i], NULL, work, device)) {
-			atomic_fetch_sub(&device->server_alive, 1);
-			break;
-		}
-	}
-	for (int i = 0; i < servers.started; i++)
-		pthread_join(servers.threads[i], NULL);
+	pthread_t threads[SERVERS];
+	int started = 0;
+	while (started < SERVERS && !pthread_create(&threads[started], NULL, work, device))
+		started++;
+	for (int i = 0; i < started; i++)
+		pthread_join(threads[i], NULL);
 	/* nobody serves any longer: if that was not asked for, let the sleepers go */
 	if (!device->stop)
 		fault_broke(device, EPIPE, "the threads that serve its faults have died");
@@ -129,13 +111,7 @@ static void *head(void *argument)
 
 int server_start(struct cxd_device *device, char *error)
 {
-	sigset_t all, old;
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	int failed = pthread_create(&device->server, NULL, head, device);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	int failed = start_quietly(&device->server, head, device, "to serve faults", error);
 	device->has_server = !failed;
-	if (failed)
-		snprintf(error, CXD_ERROR_BYTES, "no thread can be started to serve faults (%s): raise `ulimit -u`", strerror(failed));
 	return failed;
 }

@@ -88,16 +88,22 @@ static void *work(void *argument)
 	return NULL;
 }
 
-int worker_start(struct cxd_device *device, char *error)
+int start_quietly(pthread_t *thread, void *(*work)(void *), struct cxd_device *device, const char *purpose, char *error)
 {
 	sigset_t all, old;
 	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old); /* the program's signals are for its own threads */
-	atomic_store(&device->worker_alive, 1);
-	int failed = pthread_create(&device->worker, NULL, work, device);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	int failed = pthread_create(thread, NULL, work, device);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	device->has_worker = !failed;
 	if (failed)
-		snprintf(error, CXD_ERROR_BYTES, "no background thread can be started (%s): raise `ulimit -u`", strerror(failed));
+		snprintf(error, CXD_ERROR_BYTES, "no thread can be started %s (%s): raise `ulimit -u`", purpose, strerror(failed));
+	return failed;
+}
+
+int worker_start(struct cxd_device *device, char *error)
+{
+	atomic_store(&device->worker_alive, 1);
+	int failed = start_quietly(&device->worker, work, device, "for the background", error);
+	device->has_worker = !failed;
 	return failed;
 }
