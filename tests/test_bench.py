@@ -27,6 +27,6 @@ def test_the_c_loop_leaves_the_cells_that_numba_leaves(chase):
 
 def test_only_what_stands_between_the_markers_is_replaced():
     text = f"a\n{BEGIN}\nold\n{END}\nz"
-    assert put_between(text, "new") == f"a\n{BEGIN}\nnew\n{END}\nz"
+    assert put_between(text, "new", BEGIN, END) == f"a\n{BEGIN}\nnew\n{END}\nz"
     with pytest.raises(SystemExit, match=r"README.md has no"):
-        put_between(text.replace(END, ""), "new")
+        put_between(text.replace(END, ""), "new", BEGIN, END)

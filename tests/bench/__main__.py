@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -108,7 +109,7 @@ def report(rounds: int) -> str:
     return "\n".join(lines)
 
 
-def put_between(text: str, table: str, begin: str = BEGIN, end: str = END) -> str:
+def put_between(text: str, table: str, begin: str, end: str) -> str:
     """`text` with what stands between the markers replaced; nothing else changes."""
     head, found, rest = text.partition(begin)
     _, closed, tail = rest.partition(end)
@@ -117,16 +118,17 @@ def put_between(text: str, table: str, begin: str = BEGIN, end: str = END) -> st
     return f"{head}{begin}\n{table}\n{end}{tail}"
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__.splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=9, help="interleaved rounds of each row")
+def command(name: str, about: str, report: Callable[[int], str], rounds: int, begin: str, end: str) -> None:
+    """The command line of a benchmark: measure, print the table, and put it into the README between its markers."""
+    parser = argparse.ArgumentParser(prog=f"python -m {name}", description=about.splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=rounds, help="interleaved rounds of each row")
     parser.add_argument("--print", action="store_true", help="print the table and leave README.md alone")
     arguments = parser.parse_args()
     table = report(arguments.rounds)
     print(table)
     if not arguments.print:
-        README.write_text(put_between(README.read_text(encoding="utf-8"), table), encoding="utf-8")
+        README.write_text(put_between(README.read_text(encoding="utf-8"), table, begin, end), encoding="utf-8")
 
 
 if __name__ == "__main__":
-    main()
+    command("tests.bench", __doc__, report, 9, BEGIN, END)

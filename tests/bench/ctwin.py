@@ -34,7 +34,11 @@ def library() -> ctypes.CDLL:
         raise SystemExit("bench: no C compiler; apt-get install gcc")
     macros = {name: value for module in (layout, record) for name, value in vars(module).items()
               if name.isupper() and isinstance(value, int)} | {"N_BINS": N_BINS, "TH_CELLS": 40}
-    folder = Path(tempfile.mkdtemp(prefix="cxdbench-bench-"))
+    with tempfile.TemporaryDirectory(prefix="cxdbench-bench-") as name:
+        return _build(compiler, Path(name), macros)
+
+
+def _build(compiler: str, folder: Path, macros: dict[str, int]) -> ctypes.CDLL:
     (folder / "layout.h").write_text("".join(f"#define {name} {value}\n" for name, value in macros.items()))
     target = folder / "loop.so"
     subprocess.run([compiler, *FLAGS, f"-I{folder}", str(SOURCE), "-o", str(target)], check=True)

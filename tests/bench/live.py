@@ -5,7 +5,6 @@ between their markers.
 """
 from __future__ import annotations
 
-import argparse
 import ctypes
 import datetime
 import json
@@ -22,7 +21,7 @@ import cxdbench as cxd
 from cxdbench.live.host import ORDER, probe
 from cxdbench.result import cpu_name
 from cxdbench.summary import percentiles, signed_counts
-from tests.bench.__main__ import README, put_between
+from tests.bench.__main__ import command
 
 BEGIN, END = "<!-- live:begin -->", "<!-- live:end -->"
 DEVICE = cxd.Device(cache_pages=4096, capacity_pages=16_384, eviction="fifo")
@@ -206,16 +205,5 @@ def report(rounds: int) -> str:
         f"{cpu_name()}, Linux {os.uname().release.split('-')[0]}."])
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m tests.bench.live", description=__doc__.splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=5, help="runs of each row")
-    parser.add_argument("--print", action="store_true", help="print the tables and leave README.md alone")
-    arguments = parser.parse_args()
-    table = report(arguments.rounds)
-    print(table)
-    if not arguments.print:
-        README.write_text(put_between(README.read_text(encoding="utf-8"), table, BEGIN, END), encoding="utf-8")
-
-
 if __name__ == "__main__":
-    main()
+    command("tests.bench.live", __doc__, report, 5, BEGIN, END)
