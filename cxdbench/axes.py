@@ -65,15 +65,23 @@ def _closest(name: str, workload: type[Workload]) -> str:
     return f"a Device has {', '.join(Device.model_fields)}; a {workload.__name__} {', '.join(workload.model_fields)}"
 
 
+def overlap(one: str, other: str) -> bool:
+    """Whether two dotted names set the same field: they are equal, or one is a group that holds the other."""
+    return f"{one}.".startswith(f"{other}.") or f"{other}.".startswith(f"{one}.")
+
+
 def checked(axes: Any, workload: type[Workload]) -> dict[str, list]:
     """The axes with their values as lists. ConfigError for an unknown name, an empty axis, a value named twice."""
     if not isinstance(axes, dict) or not axes or not all(isinstance(name, str) for name in axes):
         raise ConfigError(f"axes is {short(axes)}: must be a dict of one or more dotted names, each with a list of values")
     split(axes, workload)
-    out, fields = {}, []
+    out: dict[str, list] = {}
     for name, values in axes.items():
         if isinstance(values, str | bytes | dict) or not isinstance(values, Iterable):
             raise ConfigError(f"axis {name!r} is {short(values)}: must be a list of values")
+        for other in out:
+            if overlap(name, other):
+                raise ConfigError(f"axes {other!r} and {name!r} set the same field: give one of them")
         out[name] = [value.item() if isinstance(value, np.generic) else value for value in values]
         if not out[name]:
             raise ConfigError(f"axis {name!r} is empty: must have at least one value")
@@ -81,10 +89,6 @@ def checked(axes: Any, workload: type[Workload]) -> dict[str, list]:
         twice = [value for value in labels if labels.count(value) > 1]
         if twice:
             raise ConfigError(f"axis {name!r} has the value {twice[0]!r} {labels.count(twice[0])} times: must have it once")
-        for other in fields:
-            if (name + ".").startswith(other + ".") or (other + ".").startswith(name + "."):
-                raise ConfigError(f"axes {other!r} and {name!r} set the same field: give one of them")
-        fields.append(name)
     return out
 
 

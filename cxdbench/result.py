@@ -15,6 +15,7 @@ import xarray as xr
 
 from cxdbench.bins import N_BINS, lower_edges, widths
 from cxdbench.device import ConfigError, Device, fitted_constants
+from cxdbench.summary import must_be_no_sweep
 from cxdbench.workload import Workload, to_json
 
 OUTCOMES = ("hit", "miss", "wait")
@@ -225,10 +226,7 @@ def check(result: xr.Dataset) -> list[Identity]:
 
 def one_run(result: Any) -> None:
     """Raise ConfigError unless this is the result of one run (of one seed)."""
-    if not isinstance(result, xr.Dataset) or "latency" not in result:
-        raise ConfigError(f"result is {type(result).__name__}: must be what `cxdbench.run` returns")
-    if "finished" in result and result["finished"].ndim:
-        raise ConfigError("result is a sweep: take one point out of it, as `grid.sel(…)` does")
+    must_be_no_sweep(result)
     if "seed" in result.dims:
         raise ConfigError("result holds several seeds: take one, as `result.isel(seed=0)` does")
 

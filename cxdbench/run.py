@@ -10,7 +10,7 @@ from cxdbench.control import Control, interruptible
 from cxdbench.device import ConfigError, Device
 from cxdbench.live import engine as live
 from cxdbench.live import settings as live_settings
-from cxdbench.live.binding import MODES, LiveError
+from cxdbench.live.binding import LiveError
 from cxdbench.live.host import why_not
 from cxdbench.model import engine as model
 from cxdbench.model import inputs
@@ -112,16 +112,11 @@ def _options(backend: str, log: bool, **options) -> dict:
             raise ConfigError(f"{name} is {value!r}: the {backend} engine does not take it")
     if not isinstance(log, bool):
         raise ConfigError(f"log is {log!r}: must be True or False")
-    node, mode, compensate = (options[name] for name in ("node", "mode", "compensate"))
-    if node is not None and (isinstance(node, bool) or not isinstance(node, Integral) or node < 0):
-        raise ConfigError(f"node is {node!r}: must be a NUMA node's number")
-    if mode is not None and mode != "auto" and mode not in MODES:
-        raise ConfigError(f"mode is {mode!r}: allowed: auto, {', '.join(MODES)}")
-    if compensate is not None and not isinstance(compensate, bool):
-        raise ConfigError(f"compensate is {compensate!r}: must be True or False")
+    given = {name: value for name, value in options.items() if value is not None}
+    live_settings.check_options(**given)
     if log and backend != "model":
         raise ConfigError(f"log is True: the {backend} engine keeps no event log; use 'model'")
-    return {name: value for name, value in options.items() if value is not None}
+    return given
 
 
 def _one(device: Device, workload: Workload, backend: str, log: bool, control: Control | None,

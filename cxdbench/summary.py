@@ -57,14 +57,26 @@ def _clamped(points: np.ndarray, low: xr.DataArray, high: xr.DataArray) -> np.nd
     return np.clip(points, low.values[..., None], high.values[..., None])
 
 
+def must_be_result(result: object) -> None:
+    """Raise ConfigError unless this is what `run` or `sweep` returns."""
+    if not isinstance(result, xr.Dataset) or "latency" not in result:
+        raise ConfigError(f"result is {type(result).__name__}: must be what `run` or `sweep` returns")
+
+
+def must_be_no_sweep(result: object) -> None:
+    """Raise ConfigError unless this is what `run` returns, of one seed or several."""
+    must_be_result(result)
+    if "finished" in result and result["finished"].ndim:
+        raise ConfigError("result is a sweep: take one point out of it, as `grid.sel(…)` does")
+
+
 def summary(result: xr.Dataset) -> dict[str, float] | xr.Dataset:
     """hit_ratio, means, and percentiles by name (…_ns), of all accesses, misses, excess and residual; counters too.
 
     For a single run a dict of floats; for a sweep a Dataset over its dimensions. With several seeds each value is the
     mean over seeds, and `<name>_low` / `<name>_high` bound it (smallest and largest seed).
     """
-    if not isinstance(result, xr.Dataset) or "latency" not in result:
-        raise ConfigError(f"result is {type(result).__name__}: must be what `run` or `sweep` returns")
+    must_be_result(result)
     r = result
     count = r["count"].astype(float)
     accesses = count.sum("outcome")

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
-from cxdbench.axes import split
+from cxdbench.axes import overlap, split
 from cxdbench.control import Cancelled
 from cxdbench.device import ConfigError, Device
 from cxdbench.workload import WORKLOADS, Workload
@@ -77,9 +77,9 @@ def sweep(axis: Annotated[list[str], typer.Option(metavar="NAME=VALUE,VALUE,…"
         axes[name] = [_value(part) for part in re.findall(r"\[[^\]]*\]|[^,]+", values)]
     for text in sets:
         name = _pair(text, "--set", "name=value")[0]
-        for axis_name in axes:
-            if (name + ".").startswith(axis_name + ".") or (axis_name + ".").startswith(name + "."):
-                raise ConfigError(f"--set {name} and --axis {axis_name} set the same field: give one of them")
+        for swept in axes:
+            if overlap(name, swept):
+                raise ConfigError(f"--set {name} and --axis {swept} set the same field: give one of them")
     points = out.with_name(out.name + ".points") if out else None
     settings = _settings(device, cache_pages, sets, workload)
     show = (lambda grid: json.dumps(sweep_json(grid))) if as_json else sweep_table

@@ -7,9 +7,9 @@ import time
 from statistics import median
 
 from cxdbench.device import Device
-from cxdbench.live.binding import MODES, Calibration, call, library
+from cxdbench.live.binding import MODES, library
 from cxdbench.live.engine import noise_floor
-from cxdbench.live.memory import LiveMemory
+from cxdbench.live.memory import LiveMemory, calibrate
 from cxdbench.live.settings import cores, setup
 
 WAIT_NS = 6200           # the configured miss of the published runs
@@ -34,10 +34,9 @@ def miss(mode: str) -> dict[str, int]:
     it; entry_ns from the access to the handler; exit_ns from the handler's end to the access's, as compensation has it;
     modelled_ns is the configured time. Raises LiveError."""
     device = Device.named("cxdvirt").scaled(1024)
-    found = Calibration()
-    call("cxd_calibrate", setup(device, MODES.index(mode), True, None), CALIBRATION_ROUNDS, found)
-    return {"modelled_ns": round(device.configured_ns()), "total_ns": int(found.raw_p50_ns),
-            "entry_ns": int(found.entry_ns), "exit_ns": int(found.exit_ns)}
+    found = calibrate(setup(device, MODES.index(mode), True, None), CALIBRATION_ROUNDS)
+    return {"modelled_ns": round(device.configured_ns()), "total_ns": found["raw_p50_ns"],
+            "entry_ns": found["entry_ns"], "exit_ns": found["exit_ns"]}
 
 
 def shootdown(mode: str) -> dict[str, float] | None:

@@ -21,7 +21,6 @@ ROOT = Path("/")
 NOT_VISIBLE = "not visible here"
 USUAL_PAGES = 16_384    # the command's own --cache-pages
 USUAL_BYTES = 4 * 2**30  # address space and file size that a usual device stays below
-MAP_RESERVE = 5000      # of vm.max_map_count, left to the rest of the process
 LOOK_S = 0.25           # how long the cores are watched
 TOOLS = {"C compiler": (("cc", "gcc", "clang"), "gcc libc6-dev", "to build libcxd.so"),
          "chromium": (("chromium", "chromium-browser", "google-chrome"), "chromium", "for the browser tests"),
@@ -95,12 +94,12 @@ def limits(auto: str | None) -> list[Finding]:
     if most is None:
         found.append(Finding("vm.max_map_count", NOT_VISIBLE))
     else:
-        pages = max(0, most - MAP_RESERVE) // 2
+        pages = host.pages_that_fit(most)
         enough = pages >= USUAL_PAGES
         found.append(Finding(
             "vm.max_map_count", f"{most}: enough for {pages:,} cached pages in modes {' and '.join(host.SPLITTING)}",
             enough or (False if auto in host.SPLITTING else None),
-            "" if enough else f"raise it by `sysctl vm.max_map_count={2 * USUAL_PAGES + 2 * MAP_RESERVE}`",
+            "" if enough else f"raise it by `sysctl vm.max_map_count={2 * USUAL_PAGES + 2 * host.MAP_RESERVE}`",
             {"max_map_count": most, "cached_pages": pages}))
     try:
         import resource

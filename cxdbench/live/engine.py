@@ -6,10 +6,10 @@ import json
 import numpy as np
 
 from cxdbench.control import Control, interruptible
-from cxdbench.device import ConfigError, Device
-from cxdbench.live.binding import WINDOWS, library, pointer
+from cxdbench.device import Device
+from cxdbench.live.binding import LiveError, library, pointer
 from cxdbench.live.host import why_not
-from cxdbench.live.memory import LiveError, LiveMemory, must_fit
+from cxdbench.live.memory import LiveMemory, must_fit
 from cxdbench.live.settings import refuse
 from cxdbench.live.walk import Walk
 from cxdbench.model.inputs import Inputs, prepare
@@ -161,6 +161,3 @@ def _warnings(walk: Walk) -> list[str]:
         return [f"the threads ran unevenly (the slowest took {max(took) / max(1, min(took)):.1f} times the fastest): one that "
                 "is alone for a while has the whole cache, so the hit ratio is that of the order they got here"]
     return []
-
-
-__all__ = ["WINDOWS", "ConfigError", "measure", "noise_floor", "recognise"]

@@ -15,9 +15,9 @@ from typing import Any, BinaryIO, Literal
 import numpy as np
 
 from cxdbench.device import PAGE_BYTES, ConfigError, Device
-from cxdbench.live.binding import Calibration, LiveError, Seen, call, library, pointer
+from cxdbench.live.binding import Calibration, LiveError, Seen, Setup, call, library, pointer
 from cxdbench.live.host import blocked, choose_mode
-from cxdbench.live.settings import config, refuse, setup
+from cxdbench.live.settings import check_options, config, refuse, setup
 
 CALIBRATION_ROUNDS = 400
 SETTLE_NS = 30_000_000_000
@@ -57,6 +57,13 @@ def must_fit(pages: int) -> None:
                         "available: lower cache_pages, wss or the arrays' size")
 
 
+def calibrate(setup: Setup, rounds: int) -> dict[str, int]:
+    """What a fault costs on a small device like this one, ns: entry_ns, exit_ns, raw_p50_ns, map_ns. LiveError."""
+    found = Calibration()
+    call("cxd_calibrate", setup, rounds, found)
+    return {name: int(getattr(found, name)) for name, _ in found._fields_}
+
+
 class LiveMemory:
     """An open device, as `open_device` returns it; a context manager. Any thread may touch its arrays.
 
@@ -71,7 +78,7 @@ class LiveMemory:
         self.device, self._compensate = device, compensate
         self.mode, index = choose_mode(mode, device.cache_pages)
         self._setup = setup(device, index, compensate, node, capacity_pages)
-        self.calibration = self._calibrate()
+        self.calibration = self._calibrate(device, self._setup)
         self._handle = pointer("cxd_open", self._setup)
         self._owner, self._next_page, self._taking = os.getpid(), 0, threading.Lock()
         self._region = _Region(library().cxd_base(self._handle), self._setup.core.capacity_pages)
@@ -171,27 +178,23 @@ class LiveMemory:
         cost is measured again if the configured latency moved. ConfigError for what needs another device."""
         device = self.device.with_(**changes) if changes else self.device
         refuse(device)
-        new, before = config(device, self._setup.core.capacity_pages), (self.device, self._setup.core)
+        new = Setup.from_buffer_copy(self._setup)
+        new.core = config(device, new.core.capacity_pages)
+        moved = device.configured_ns() != self.device.configured_ns()
+        calibration = self._calibrate(device, new) if moved else self.calibration
         try:
-            self.device, self._setup.core = device, new
-            calibration = self._calibrate() if device.configured_ns() != before[0].configured_ns() else self.calibration
-            try:
-                call("cxd_reconfigure", self.handle, new)
-            except LiveError as error:
-                raise ConfigError(f"{', '.join(changes)}: {error}") from None
-        except BaseException:
-            self.device, self._setup.core = before
-            raise
-        self.calibration = calibration
+            call("cxd_reconfigure", self.handle, new.core)
+        except LiveError as error:
+            raise ConfigError(f"{', '.join(changes)}: {error}") from None
+        self.device, self._setup, self.calibration = device, new, calibration
         self._apply_calibration()
         library().cxd_set_drain(self.handle, device.drain.pages > 0)
 
-    def _calibrate(self) -> dict[str, int]:
-        found = Calibration()
-        if self._compensate:
-            rounds = max(25, min(CALIBRATION_ROUNDS, int(5e7 / max(1.0, self.device.configured_ns()))))
-            call("cxd_calibrate", self._setup, rounds, found)
-        return {name: int(getattr(found, name)) for name, _ in found._fields_}
+    def _calibrate(self, device: Device, setup: Setup) -> dict[str, int]:
+        if not self._compensate:
+            return dict.fromkeys((name for name, _ in Calibration._fields_), 0)
+        rounds = max(25, min(CALIBRATION_ROUNDS, int(5e7 / max(1.0, device.configured_ns()))))
+        return calibrate(setup, rounds)
 
     def _apply_calibration(self) -> None:
         library().cxd_set_compensation(self.handle, self.calibration["entry_ns"], self.calibration["exit_ns"])
@@ -286,9 +289,6 @@ def open_device(device: Device, backend: Literal["live"] = "live", *, mode: str 
         raise ConfigError(f"device is {type(device).__name__}: a cxdbench.Device is needed")
     if backend != "live":
         raise ConfigError(f"backend is {backend!r}: open_device has 'live'")
-    if not isinstance(compensate, bool):
-        raise ConfigError(f"compensate is {compensate!r}: must be True or False")
-    if node is not None and (isinstance(node, bool) or not isinstance(node, int) or node < 0):
-        raise ConfigError(f"node is {node!r}: must be a NUMA node's number or None")
+    check_options(mode=mode, compensate=compensate, **({} if node is None else {"node": node}))
     assert mmap.PAGESIZE == PAGE_BYTES, "libcxd is for pages of 4 KiB"
     return LiveMemory(device, mode, compensate, node)

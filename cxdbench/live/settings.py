@@ -2,9 +2,11 @@
 from __future__ import annotations
 
 import os
+from numbers import Integral
+from typing import Any
 
 from cxdbench.device import ConfigError, Device, ns, program_types_ns, read_types_ns
-from cxdbench.live.binding import Config, Setup
+from cxdbench.live.binding import MODES, Config, Setup
 
 POLICIES = {"fifo": 0, "lifo": 1, "clock": 2, "lru": 3}
 UNWRITTEN = {"charge": 0, "free": 1, "program": 2}
@@ -46,6 +48,16 @@ def config(device: Device, capacity_pages: int | None = None) -> Config:
         transfer_ns=ns(nand.transfer_us), erase_ns=ns(nand.erase_us), read_types=len(reads), program_types=len(programs))
     made.read_ns[:len(reads)], made.program_ns[:len(programs)] = reads, programs
     return made
+
+
+def check_options(**given: Any) -> None:
+    """ConfigError for what `open_device` and `run` cannot take as node, mode or compensate, of those that are given."""
+    if "node" in given and (isinstance(given["node"], bool) or not isinstance(given["node"], Integral) or given["node"] < 0):
+        raise ConfigError(f"node is {given['node']!r}: must be a NUMA node's number")
+    if "mode" in given and given["mode"] not in ("auto", *MODES):
+        raise ConfigError(f"mode is {given['mode']!r}: allowed: auto, {', '.join(MODES)}")
+    if "compensate" in given and not isinstance(given["compensate"], bool):
+        raise ConfigError(f"compensate is {given['compensate']!r}: must be True or False")
 
 
 def cores() -> int:

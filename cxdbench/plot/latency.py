@@ -23,6 +23,7 @@ from cxdbench.plot.base import (
 )
 from cxdbench.plot.shape import Curve, latency_curve
 from cxdbench.settings import ConfigError, short
+from cxdbench.summary import must_be_no_sweep
 
 
 def curves_of(results: xr.Dataset | Mapping[str, xr.Dataset]) -> list[Curve]:
@@ -35,10 +36,7 @@ def curves_of(results: xr.Dataset | Mapping[str, xr.Dataset]) -> list[Curve]:
 
 
 def _curve(result: xr.Dataset, name: str) -> Curve:
-    if not isinstance(result, xr.Dataset) or "latency" not in result:
-        raise ConfigError(f"a result is {type(result).__name__}: must be what `cxdbench.run` returns")
-    if "finished" in result and result["finished"].ndim:
-        raise ConfigError("a result is a sweep: take a point out of it, or use plot.multiples or plot.heat")
+    must_be_no_sweep(result)
     return latency_curve(result, name)
 
 
