@@ -12,7 +12,7 @@ from cxdbench.live.host import why_not
 from cxdbench.live.memory import LiveMemory, must_fit
 from cxdbench.live.settings import refuse
 from cxdbench.live.walk import Walk
-from cxdbench.model.inputs import Inputs, prepare
+from cxdbench.model.inputs import Inputs, prepare, warm_up
 from cxdbench.result import Measured
 from cxdbench.workload import Trace, Workload, working_set_pages
 
@@ -67,17 +67,13 @@ def _live(memory: LiveMemory, device: Device, workload: Workload, inputs: Inputs
     lib, walk = library(), Walk(inputs, workload, memory.handle, None)
     noise = noise_floor(device.configured_ns())
 
-    def count(name: str) -> int:
-        return memory.counters()[name]
-
-    warmup, reached = walk.warm_up(control, device.cache_pages, lambda: count("evict_begun"),
-                                   lambda pages: lib.cxd_mark_written(memory.handle, 0, pages))
+    warmup, reached = warm_up(walk, inputs, workload, device.cache_pages, control)
     lib.cxd_set_drain(memory.handle, 0)  # else it would go on between a count and the next
     memory.settle()
     memory.reset_counters()
-    resident_start = count("resident")
+    resident_start = memory.counters()["resident"]
     lib.cxd_set_drain(memory.handle, device.drain.pages > 0)
-    walk.run(inputs.timed, control, "timed part", timed=True)
+    walk.phase(inputs.timed, control, "timed part", timed=True)
     lib.cxd_set_drain(memory.handle, 0)
     memory.settle()
     found = memory.counters()
@@ -120,8 +116,8 @@ def _dram(device: Device, workload: Workload, inputs: Inputs, control: Control, 
     base = pointer("cxd_plain", pages, -1 if node is None else node)
     try:
         walk = Walk(inputs, workload, None, base)
-        warmup, reached = walk.warm_up(control, pages, lambda: 0, lambda pages: None)
-        walk.run(inputs.timed, control, "timed part", timed=True)
+        warmup, reached = warm_up(walk, inputs, workload, pages, control)
+        walk.phase(inputs.timed, control, "timed part", timed=True)
     finally:
         lib.cxd_forget(base, pages)
     attrs = {"noise_floor_ns": json.dumps(noise_floor(device.configured_ns())), "oversubscribed": int(walk.oversubscribed),
@@ -135,7 +131,7 @@ def _measured(walk: Walk, inputs: Inputs, counters: dict, evictions: list, warmu
               note: str, transitions: list[int]) -> Measured:
     summed = {name: rows.sum(0) for name, rows in walk.rows.items()}
     windows = walk.windows()
-    begun = np.minimum.accumulate(np.array(walk.phase.evictions, np.int64)[::-1])[::-1]
+    begun = np.minimum.accumulate(np.array(walk.struct.evictions, np.int64)[::-1])[::-1]
     begun[-1] = np.sum(evictions)  # the last window holds what came after thread 0's last access
     streams = walk.streams
     return Measured(
@@ -146,7 +142,7 @@ def _measured(walk: Walk, inputs: Inputs, counters: dict, evictions: list, warmu
                 "waits": [s.count[2] for s in streams], "run_ns": [s.run_ns for s in streams],
                 "sum_ns": [sum(s.sum_ns) for s in streams]},
         window={"hits": windows[:, 0], "misses": windows[:, 1], "waits": windows[:, 2],
-                "evictions": np.diff(begun, prepend=0), "resident": np.array(walk.phase.resident, np.int64)},
+                "evictions": np.diff(begun, prepend=0), "resident": np.array(walk.struct.resident, np.int64)},
         evictions=np.array(evictions, np.int64), transitions=transitions, counters=counters, warmup_accesses=warmup,
         warmup_reached=reached, working_set_pages=inputs.working_set_pages, note="; ".join(filter(None, [inputs.note, note])),
         attrs=attrs, warnings=_warnings(walk))

@@ -8,7 +8,7 @@ from cxdbench.control import Cancelled, Control, interruptible
 from cxdbench.device import ConfigError, Device, ns, program_types_ns, read_types_ns
 from cxdbench.model import layout as at
 from cxdbench.model.eviction import queue_size
-from cxdbench.model.inputs import KINDS, MAX_WARMUP_PASSES, Inputs, prepare, threshold
+from cxdbench.model.inputs import Inputs, prepare, threshold, warm_up
 from cxdbench.model.loop import run_phase
 from cxdbench.model.nand import nand_size
 from cxdbench.model.pages import NO_PAGE, NO_THREAD
@@ -82,10 +82,12 @@ class Run:
         self.no_window = np.zeros((0, 5), np.uint64)
         self.no_log = np.zeros((0, 4), np.uint64)
 
-    def _addresses(self, kind: int, shift: int, first, length, write_below: int) -> None:
+    def addresses(self, kind: int, shift: int, first: np.ndarray, length: np.ndarray, position: np.ndarray,
+                  write_below: int) -> None:
+        """Where the threads' accesses come from, from the next phase on."""
         T = self.inputs.threads
         self.cfg[at.C_STREAM], self.cfg[at.C_SHIFT], self.cfg[at.C_WRITE_BELOW] = kind, shift, write_below
-        self.th[:T, at.T_FIRST], self.th[:T, at.T_LENGTH] = first, length
+        self.th[:T, at.T_FIRST], self.th[:T, at.T_LENGTH], self.th[:T, at.T_POS] = first, length, position
 
     def phase(self, quota: np.ndarray, control: Control, name: str, window=None, log=None) -> None:
         """Let each thread do `quota[t]` accesses. Raises Cancelled."""
@@ -106,31 +108,13 @@ class Run:
     def evictions(self) -> int:
         return int(self.g[at.G_EVICT_BEGUN])
 
+    def mark_written(self, pages: int) -> None:
+        """The first `pages` pages have content."""
+        self.word[:pages] |= at.WRITTEN
+
     def warm_up(self, workload: Workload, control: Control) -> tuple[int, bool]:
-        """Everything before the timed part. Returns the untimed accesses and whether the warm-up's aim was reached."""
-        inputs, cold, before = self.inputs, workload.start == "cold", 0
-        if inputs.write_pass and cold:
-            self.word[:inputs.extent_pages] |= at.WRITTEN
-        elif inputs.write_pass:
-            self._addresses(at.STREAM_SEQUENTIAL, 0, inputs.write_first, inputs.write_length, 2**32)
-            self.th[:inputs.threads, at.T_POS] = 0
-            self.phase(inputs.write_length, control, "write pass")
-            before += int(inputs.write_length.sum())
-        self._addresses(KINDS[inputs.kind], inputs.shift, inputs.first, inputs.length, inputs.write_threshold)
-        self.th[:inputs.threads, at.T_POS] = inputs.start
-        if cold:
-            return before, True
-        if not isinstance(inputs.warmup, str):
-            self.phase(inputs.warmup, control, "warm-up")
-            return before + int(inputs.warmup.sum()), True
-        began, one_pass = self.evictions(), int(inputs.pass_accesses.sum())
-        for _ in range(MAX_WARMUP_PASSES):
-            self.phase(inputs.pass_accesses, control, "warm-up")
-            before += one_pass
-            turned = self.evictions() - began >= self.device.cache_pages
-            if turned or inputs.working_set_pages <= self.device.cache_pages:
-                return before, True
-        return before, False
+        """Everything before the timed part, as `inputs.warm_up` has it."""
+        return warm_up(self, self.inputs, workload, self.device.cache_pages, control)
 
     def start_counting(self) -> None:
         """The timed part begins: counters and records from zero, prefetches so far without a fate to be counted."""

@@ -1,13 +1,16 @@
-"""Device and workload as the arrays that the kernels (and their oracle) take: addresses, quotas, settings.
+"""Device and workload as the arrays that an engine (and the oracle) takes: addresses, quotas, settings; and the order of
+its phases before the timed one.
 
 `prepare` raises ConfigError for what this engine cannot honour, by name, before any work.
 """
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import numpy as np
 
+from cxdbench.control import Control
 from cxdbench.device import ConfigError, Device
 from cxdbench.model.layout import STREAM_ARRAY, STREAM_RANDOM, STREAM_SEQUENTIAL, STREAM_ZIPF
 from cxdbench.model.rng import fill_alias
@@ -47,6 +50,41 @@ class Inputs:
     write_first: np.ndarray = field(default_factory=lambda: _NONE)
     write_length: np.ndarray = field(default_factory=lambda: _NONE)
     note: str = ""
+
+
+class Phases(Protocol):
+    """What can run the phases of a run: the model's arrays, or real threads."""
+
+    def addresses(self, kind: int, shift: int, first: np.ndarray, length: np.ndarray, position: np.ndarray,
+                  write_below: int) -> None: ...
+    def phase(self, quota: np.ndarray, control: Control, name: str) -> None: ...
+    def evictions(self) -> int: ...
+    def mark_written(self, pages: int) -> None: ...
+
+
+def warm_up(on: Phases, inputs: Inputs, workload: Workload, cache_pages: int, control: Control) -> tuple[int, bool]:
+    """Everything before the timed part. Returns the untimed accesses and whether the warm-up's aim was reached."""
+    cold, before = workload.start == "cold", 0
+    if inputs.write_pass and cold:
+        on.mark_written(inputs.extent_pages)
+    elif inputs.write_pass:
+        nothing = np.zeros(inputs.threads, np.int64)
+        on.addresses(STREAM_SEQUENTIAL, 0, inputs.write_first, inputs.write_length, nothing, 2**32)
+        on.phase(inputs.write_length, control, "write pass")
+        before += int(inputs.write_length.sum())
+    on.addresses(KINDS[inputs.kind], inputs.shift, inputs.first, inputs.length, inputs.start, inputs.write_threshold)
+    if cold:
+        return before, True
+    if not isinstance(inputs.warmup, str):
+        on.phase(inputs.warmup, control, "warm-up")
+        return before + int(inputs.warmup.sum()), True
+    began, one_pass = on.evictions(), int(inputs.pass_accesses.sum())
+    for _ in range(MAX_WARMUP_PASSES):
+        on.phase(inputs.pass_accesses, control, "warm-up")
+        before += one_pass
+        if on.evictions() - began >= cache_pages or inputs.working_set_pages <= cache_pages:
+            return before, True
+    return before, False
 
 
 def threshold(share: float) -> int:
