@@ -22,7 +22,7 @@ def _fields(text: str, kind=u64) -> list:
 class Config(c.Structure):
     """struct cxd_config."""
 
-    _fields_ = [*_fields("cache_pages capacity_pages policy protect sees_hits unwritten writeback_free write_miss_none "
+    _fields_ = [*_fields("cache_pages capacity_pages policy protect sees_hits asks unwritten writeback_free write_miss_none "
                          "prefetch_free prefetch_pages prefetch_queue", u32),
                 ("prefetch_delay_ns", u64), *_fields("drain_pages drain_high drain_stop", u32), ("drain_period_ns", u64),
                 *_fields("channels ways channel_model block_pages", u32), *_fields("transfer_ns erase_ns"),

@@ -44,6 +44,7 @@ struct cxd_config {
 	cxd_u32 cache_pages, capacity_pages;
 	cxd_u32 policy, protect;             /* protect: LIFO's newest pages that are never the victim */
 	cxd_u32 sees_hits;                   /* CLOCK and LRU are told of hits (else of installs only) */
+	cxd_u32 asks;                        /* the caller knows more of a victim than its word: answers are CXD_ASK */
 	cxd_u32 unwritten, writeback_free, write_miss_none, prefetch_free;
 	cxd_u32 prefetch_pages, prefetch_queue;
 	cxd_u64 prefetch_delay_ns;
@@ -76,6 +77,8 @@ enum cxd_answer_kind {
 	CXD_VICTIM,  /* unmap `victim`, a dirty page, now; when `at` has come call cxd_evicted, then cxd_read */
 	CXD_READ,    /* unmap `victim` (clean, or written back free) now if there is one and call cxd_evicted; when `at`
 			has come map the page and call cxd_filled */
+	CXD_ASK,     /* of `victim`, which waits: either look at the CPU's accessed bits and call cxd_spared, or unmap it now
+			and call cxd_unmapped; from a tick, with CXD_BACKGROUND, the answer's `page` and `at` */
 	CXD_STARVED, /* every frame is loading or evicting; call cxd_frame again after any cxd_filled or cxd_evicted */
 	CXD_UNMAP,   /* tick: unmap `victim` now, and then call cxd_evicted if `done` (else the core ends it at its time) */
 	CXD_MAP,     /* tick: a prefetched `page` is there: map it and call cxd_filled with CXD_BACKGROUND */
@@ -96,10 +99,10 @@ int cxd_check(const struct cxd_config *config);
 const char *cxd_field(int number);
 /* Bytes of `memory` for cxd_start; the words are capacity_pages * 4 bytes more. */
 cxd_u64 cxd_memory(const struct cxd_config *config);
-/* An empty device in memory (8-byte aligned, cxd_memory bytes) over words (capacity_pages, all 0). */
-struct cxd_core *cxd_start(const struct cxd_config *config, void *memory, cxd_u32 *words);
+/* An empty device in memory (8-byte aligned, cxd_memory bytes) over words (capacity_pages, all 0), counting from 0. */
+struct cxd_core *cxd_start(const struct cxd_config *config, void *memory, cxd_u32 *words, struct cxd_counters *counters);
 /* Change NAND times, semantics, prefetch and drain of a device at rest or at work. 0, or the field that is refused
- * (cache_pages, capacity_pages, policy, protect, sees_hits, prefetch_queue, channels and ways must stay). */
+ * (cache_pages, capacity_pages, policy, protect, sees_hits, asks, prefetch_queue, channels and ways must stay). */
 int cxd_change(struct cxd_core *core, const struct cxd_config *config);
 /* Prefetch no page from this one on: the caller has nothing behind them yet. A device starts with its capacity. */
 void cxd_limit(struct cxd_core *core, cxd_u32 pages);
@@ -114,6 +117,12 @@ struct cxd_answer cxd_access(struct cxd_core *core, cxd_u64 now, cxd_u32 thread,
 struct cxd_answer cxd_frame(struct cxd_core *core, cxd_u64 now, cxd_u32 thread, cxd_u32 page, int write);
 /* The read step, after a VICTIM's cxd_evicted: READ. */
 struct cxd_answer cxd_read(struct cxd_core *core, cxd_u64 now, cxd_u32 thread, cxd_u32 page, int write);
+/* The victim that was asked about is unmapped, and `dirty` if the CPU's own bits say so: VICTIM or READ with nothing
+ * left to unmap, or for the background UNMAP likewise. */
+struct cxd_answer cxd_unmapped(struct cxd_core *core, cxd_u64 now, cxd_u32 thread, cxd_u32 page, int write,
+			       cxd_u32 victim, int dirty);
+/* It goes back into the queue as the newest, and another is taken. */
+struct cxd_answer cxd_spared(struct cxd_core *core, cxd_u64 now, cxd_u32 thread, cxd_u32 page, int write, cxd_u32 victim);
 /* The victim is unmapped and, if dirty, its program has ended: EVICTING → NOT_CACHED. Returns its former word. */
 cxd_u32 cxd_evicted(struct cxd_core *core, cxd_u64 now, cxd_u32 victim);
 /* The page is mapped: LOADING → CACHED; prefetches are asked for (unless by the background). Returns its former word. */

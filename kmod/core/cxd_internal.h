@@ -43,7 +43,7 @@ struct cxd_core {
 	cxd_u32 limit; /* pages from here on are not prefetched */
 	cxd_u32 taken; /* pages of the tick at hand; the tick stays in the heap until it is done */
 
-	struct cxd_counters counters;
+	struct cxd_counters *counters;
 	struct cxd_event *log;
 	cxd_u64 log_size, logged;
 };
@@ -54,6 +54,8 @@ void cxd_emit(struct cxd_core *core, cxd_u64 now, cxd_u32 thread, cxd_u32 page, 
 cxd_u32 cxd_swap(cxd_u32 *word, cxd_u32 clear, cxd_u32 set);
 /* Take the policy's victim: CACHED → EVICTING. Its program must be waited for if *slow. */
 cxd_u32 cxd_evict(struct cxd_core *core, cxd_u64 now, cxd_u32 thread, int *slow);
+/* The same where the caller is to be asked first: nothing is counted, and the word keeps its flags. */
+cxd_u32 cxd_ask(struct cxd_core *core);
 
 /* cxd_evict.c */
 cxd_u64 cxd_queue_cells(const struct cxd_config *config);
@@ -69,6 +71,10 @@ cxd_u64 cxd_nand_program(struct cxd_core *core, cxd_u32 thread, cxd_u32 page, cx
 
 /* cxd_tick.c */
 cxd_u32 cxd_heap_cells(const struct cxd_config *config);
+/* A victim of the background is settled: the drain's (page CXD_NO_PAGE) or the one that makes room for a prefetch. */
+void cxd_behind(struct cxd_core *core, cxd_u64 now, cxd_u32 page, cxd_u32 victim, int slow, struct cxd_answer *answer);
+/* Take a victim in the background, or ask about one. */
+void cxd_evict_behind(struct cxd_core *core, cxd_u64 now, cxd_u32 page, struct cxd_answer *answer);
 void cxd_ask_ahead(struct cxd_core *core, cxd_u32 page, cxd_u64 now);
 
 #endif

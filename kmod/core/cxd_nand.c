@@ -63,7 +63,7 @@ cxd_u64 cxd_nand_read(struct cxd_core *core, cxd_u32 page, cxd_u64 now, struct c
 	cxd_u64 begin = die->free_at > now ? die->free_at : now;
 	cxd_u64 transfer = book(core, page % dies(core) % config->channels, now, begin + sense);
 	die->free_at = transfer + config->transfer_ns;
-	cxd_add(&core->counters.nand_reads, 1);
+	cxd_add(&core->counters->nand_reads, 1);
 	answer->queue_ns = begin - now + transfer - (begin + sense);
 	answer->sense_ns = sense;
 	answer->transfer_ns = config->transfer_ns;
@@ -78,12 +78,12 @@ cxd_u64 cxd_nand_program(struct cxd_core *core, cxd_u32 thread, cxd_u32 page, cx
 	cxd_u64 begin = book(core, page % dies(core) % config->channels, now, die->free_at > now ? die->free_at : now);
 	cxd_u64 end = begin + config->transfer_ns + config->program_ns[page / dies(core) % config->program_types];
 	die->free_at = end;
-	cxd_add(&core->counters.nand_programs, 1);
+	cxd_add(&core->counters->nand_programs, 1);
 	cxd_emit(core, now, thread, page, CXD_EV_PROGRAM);
 	if (++die->programs >= config->block_pages) {
 		die->programs = 0;
 		die->free_at = end + config->erase_ns;
-		cxd_add(&core->counters.nand_erases, 1);
+		cxd_add(&core->counters->nand_erases, 1);
 		cxd_emit(core, now, thread, page, CXD_EV_ERASE);
 	}
 	return end;

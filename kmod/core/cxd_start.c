@@ -17,6 +17,7 @@ static const struct range ranges[] = {
 	FIELD(policy, CXD_FIFO, CXD_LRU, 1),
 	FIELD(protect, 0, 1u << 24, 1),
 	FIELD(sees_hits, 0, 1, 1),
+	FIELD(asks, 0, 1, 1),
 	FIELD(unwritten, CXD_UNWRITTEN_CHARGE, CXD_UNWRITTEN_PROGRAM, 0),
 	FIELD(writeback_free, 0, 1, 0),
 	FIELD(write_miss_none, 0, 1, 0),
@@ -96,13 +97,15 @@ static cxd_u64 lay_out(const struct cxd_config *config, struct cxd_core *core)
 
 cxd_u64 cxd_memory(const struct cxd_config *config) { return lay_out(config, 0); }
 
-struct cxd_core *cxd_start(const struct cxd_config *config, void *memory, cxd_u32 *words)
+struct cxd_core *cxd_start(const struct cxd_config *config, void *memory, cxd_u32 *words, struct cxd_counters *counters)
 {
 	struct cxd_core *core = memory;
 	__builtin_memset(memory, 0, cxd_memory(config));
+	__builtin_memset(counters, 0, sizeof(*counters));
 	lay_out(config, core);
 	core->config = *config;
 	core->words = words;
+	core->counters = counters;
 	core->touch = cxd_touch_of(config);
 	core->free = config->cache_pages;
 	core->limit = config->capacity_pages;
@@ -141,7 +144,7 @@ int cxd_change(struct cxd_core *core, const struct cxd_config *config)
 
 void cxd_zero_counters(struct cxd_core *core)
 {
-	struct cxd_counters *c = &core->counters;
+	struct cxd_counters *c = core->counters;
 	cxd_u64 *counter = (cxd_u64 *)c, ended;
 	cxd_u32 page, i;
 	cxd_lock(&core->lock);

@@ -49,9 +49,9 @@ void cxd_ask_ahead(struct cxd_core *core, cxd_u32 page, cxd_u64 now)
 {
 	cxd_u32 i;
 	for (i = 1; i <= core->config.prefetch_pages; i++) {
-		cxd_add(&core->counters.prefetch_asked, 1);
+		cxd_add(&core->counters->prefetch_asked, 1);
 		if (page + i >= core->limit || core->open >= core->config.prefetch_queue) {
-			cxd_add(&core->counters.prefetch_dropped, 1);
+			cxd_add(&core->counters->prefetch_dropped, 1);
 			continue;
 		}
 		cxd_store(&core->open, core->open + 1);
@@ -66,10 +66,10 @@ static void prefetch_read(struct cxd_core *core, cxd_u32 page, cxd_u64 now)
 	int written = (cxd_load(&core->words[page]) & CXD_WRITTEN) || core->config.unwritten == CXD_UNWRITTEN_CHARGE;
 	cxd_u64 ready = now;
 	if (!core->config.prefetch_free && written) {
-		cxd_add(&core->counters.prefetch_charged, 1);
+		cxd_add(&core->counters->prefetch_charged, 1);
 		ready = cxd_nand_read(core, page, now, &parts);
 	} else {
-		cxd_add(&core->counters.prefetch_uncharged, 1);
+		cxd_add(&core->counters->prefetch_uncharged, 1);
 		if (!core->config.prefetch_free && core->config.unwritten == CXD_UNWRITTEN_PROGRAM) {
 			cxd_swap(&core->words[page], 0, CXD_WRITTEN);
 			ready = cxd_nand_program(core, CXD_BACKGROUND, page, now);
@@ -79,20 +79,33 @@ static void prefetch_read(struct cxd_core *core, cxd_u32 page, cxd_u64 now)
 	push_as(core, ready > now ? ++core->sequence : 0, ready, CXD_W_PREFETCH_MAP, page, CXD_NO_PAGE);
 }
 
-/* Take a victim in the background. 1 if it is gone once the caller has unmapped it; else its program ends first, and
- * `what` follows that. */
-static int evict_behind(struct cxd_core *core, cxd_u64 now, cxd_u32 what, cxd_u32 page, struct cxd_answer *answer)
+void cxd_behind(struct cxd_core *core, cxd_u64 now, cxd_u32 page, cxd_u32 victim, int slow, struct cxd_answer *answer)
 {
-	int slow = 0;
-	cxd_u64 end = now;
+	cxd_u32 drained = page == CXD_NO_PAGE;
+	cxd_u64 end = slow ? cxd_nand_program(core, CXD_BACKGROUND, victim, now) : now;
 	answer->kind = CXD_UNMAP;
-	answer->victim = cxd_evict(core, now, CXD_BACKGROUND, &slow);
-	if (slow)
-		end = cxd_nand_program(core, CXD_BACKGROUND, answer->victim, now);
+	answer->victim = victim;
 	answer->done = end <= now;
 	if (!answer->done)
-		push(core, end, what, page, answer->victim);
-	return (int)answer->done;
+		push(core, end, drained ? CXD_W_DRAINED : CXD_W_PREFETCH_READ, page, victim);
+	else if (drained)
+		core->free++; /* a moment before the caller has unmapped it */
+	else
+		prefetch_read(core, page, now);
+}
+
+void cxd_evict_behind(struct cxd_core *core, cxd_u64 now, cxd_u32 page, struct cxd_answer *answer)
+{
+	cxd_u32 victim;
+	int slow;
+	if (core->config.asks) {
+		answer->kind = CXD_ASK;
+		answer->page = page;
+		answer->victim = cxd_ask(core);
+	} else {
+		victim = cxd_evict(core, now, CXD_BACKGROUND, &slow);
+		cxd_behind(core, now, page, victim, slow, answer);
+	}
 }
 
 static void prefetch_start(struct cxd_core *core, cxd_u32 page, cxd_u64 now, struct cxd_answer *answer)
@@ -100,25 +113,26 @@ static void prefetch_start(struct cxd_core *core, cxd_u32 page, cxd_u64 now, str
 	cxd_u32 *word = &core->words[page], old = cxd_load(word);
 	for (;;) {
 		if ((old & CXD_STATE) != CXD_NOT_CACHED) {
-			cxd_add(&core->counters.prefetch_already, 1);
+			cxd_add(&core->counters->prefetch_already, 1);
 			cxd_store(&core->open, core->open - 1);
 			return;
 		}
 		if (!core->free && !core->resident) {
-			cxd_add(&core->counters.prefetch_dropped, 1);
+			cxd_add(&core->counters->prefetch_dropped, 1);
 			cxd_store(&core->open, core->open - 1);
 			return;
 		}
 		if (cxd_cas(word, &old, (old & CXD_WRITTEN) | CXD_PREFETCHED | CXD_LOADING))
 			break;
 	}
-	cxd_add(&core->counters.prefetch_issued, 1);
+	cxd_add(&core->counters->prefetch_issued, 1);
 	cxd_emit(core, now, CXD_BACKGROUND, page, CXD_EV_PREFETCH);
-	if (core->free)
+	if (core->free) {
 		core->free--;
-	else if (!evict_behind(core, now, CXD_W_PREFETCH_READ, page, answer))
-		return;
-	prefetch_read(core, page, now);
+		prefetch_read(core, page, now);
+	} else {
+		cxd_evict_behind(core, now, page, answer);
+	}
 }
 
 static void next_tick(struct cxd_core *core, cxd_u64 now)
@@ -146,8 +160,7 @@ static void drain_step(struct cxd_core *core, cxd_u64 now, struct cxd_answer *an
 		return;
 	}
 	core->taken++;
-	if (evict_behind(core, now, CXD_W_DRAINED, CXD_NO_PAGE, answer))
-		core->free++; /* a moment before the caller has unmapped it */
+	cxd_evict_behind(core, now, CXD_NO_PAGE, answer);
 }
 
 /* A dirty victim of the background is programmed: its frame is free, or the prefetch's that took it. */

@@ -124,7 +124,7 @@ struct cxd_device *cxd_open(const struct cxd_setup *setup, char *error)
 	device->owner = getpid();
 	int failed = make_memory(device, setup, error) || pages_open(device, error);
 	if (!failed) {
-		device->core = cxd_start(&setup->core, device->memory, device->words);
+		device->core = cxd_start(&setup->core, device->memory, device->words, &device->counters);
 		cxd_limit(device->core, 0);
 		failed = signals_add(device, error) || worker_start(device, error)
 			|| (device->mode == CXD_MODE_THREAD && server_start(device, error));

@@ -37,6 +37,7 @@ struct seen {
 
 struct cxd_device {
 	struct cxd_core *core;
+	struct cxd_counters counters;
 	cxd_u32 *words;
 	void *memory;
 	cxd_u64 memory_bytes, words_bytes;

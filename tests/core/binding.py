@@ -24,7 +24,7 @@ const cxd_u64 test_sizes[] = {
 """
 NOT_CACHED, LOADING, CACHED, EVICTING = range(4)
 STATE, DIRTY, REFERENCED, PREFETCHED, WRITTEN, SLEEPERS = 3, 4, 8, 16, 32, 64
-IDLE, HIT, WAIT, VICTIM, READ, STARVED, UNMAP, MAP, WAKE = range(9)
+IDLE, HIT, WAIT, VICTIM, READ, ASK, STARVED, UNMAP, MAP, WAKE = range(10)
 NO_PAGE = BACKGROUND = 2**32 - 1
 NEVER = 2**63
 MAX_TYPES = 16
@@ -37,7 +37,7 @@ def fields(kind, names: str) -> list[tuple]:
 
 class Config(c.Structure):
     _fields_ = [
-        *fields(u32, "cache_pages capacity_pages policy protect sees_hits unwritten writeback_free write_miss_none "
+        *fields(u32, "cache_pages capacity_pages policy protect sees_hits asks unwritten writeback_free write_miss_none "
                      "prefetch_free prefetch_pages prefetch_queue"),
         ("prefetch_delay_ns", u64), *fields(u32, "drain_pages drain_high drain_stop"), ("drain_period_ns", u64),
         *fields(u32, "channels ways channel_model block_pages"), *fields(u64, "transfer_ns erase_ns"),
@@ -79,9 +79,10 @@ def library() -> c.CDLL:
     core, config, access = c.c_void_p, c.POINTER(Config), (c.c_void_p, u64, u32, u32, c.c_int)
     for name, gives, *takes in (
             ("check", c.c_int, config), ("field", c.c_char_p, c.c_int), ("memory", u64, config),
-            ("start", core, config, core, core), ("change", c.c_int, core, config),
+            ("start", core, config, core, core, core), ("change", c.c_int, core, config),
             ("keep_log", None, core, core, u64), ("logged", u64, core), ("access", Answer, *access),
-            ("frame", Answer, *access), ("read", Answer, *access), ("evicted", u32, core, u64, u32),
+            ("frame", Answer, *access), ("read", Answer, *access),
+            ("unmapped", Answer, *access, u32, c.c_int), ("spared", Answer, *access, u32), ("evicted", u32, core, u64, u32),
             ("filled", u32, *access), ("written", c.c_int, core, u32), ("next", u64, core), ("tick", Answer, core, u64),
             ("drain", None, core, u64, c.c_int), ("prefetches_open", u32, core), ("limit", None, core, u32),
             ("counters", c.POINTER(Counters), core), ("zero_counters", None, core), ("census", None, core, u64 * 5)):
@@ -97,14 +98,14 @@ def members(struct: str) -> list[str]:
     return [name.strip() for line in re.findall(r"cxd_u\d\d ([^;]*);", body) for name in line.split(",")]
 
 
-def settings(device: Device) -> Config:
+def settings(device: Device, asks: bool = False) -> Config:
     """A device as the core's config; what only its caller has (hit_ns, push_ns, the fault path) is not in it."""
     nand, sem, drain, prefetch = device.nand, device.semantics, device.drain, device.prefetch
     policy = ("fifo", "lifo", "clock", "lru").index(device.eviction.kind)
     high, low = int(drain.high * device.cache_pages), int(drain.low * device.cache_pages)
     config = Config(
         cache_pages=device.cache_pages, capacity_pages=device.capacity_pages, policy=policy,
-        protect=device.eviction.protect, sees_hits=sem.policy_sees == "all",
+        protect=device.eviction.protect, sees_hits=sem.policy_sees == "all", asks=asks,
         unwritten=("charge", "free", "program").index(sem.unwritten_read), writeback_free=sem.writeback == "free",
         write_miss_none=sem.write_miss == "none", prefetch_free=sem.prefetch_timing == "free",
         prefetch_pages=prefetch.pages, prefetch_queue=prefetch.queue_pages,
@@ -127,7 +128,8 @@ class Core:
         assert number == 0, lib.cxd_field(number)
         self.words = (u32 * config.capacity_pages)()
         self._memory = (u64 * (lib.cxd_memory(config) // 8 + 1))(*())
-        self._handle, self._lib = lib.cxd_start(config, self._memory, self.words), lib
+        self._counters = Counters()
+        self._handle, self._lib = lib.cxd_start(config, self._memory, self.words, c.byref(self._counters)), lib
         self._log: c.Array | None = None
 
     def __getattr__(self, name: str):

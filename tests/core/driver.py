@@ -7,7 +7,9 @@ from cxdbench.model.inputs import MAX_WARMUP_PASSES, prepare
 
 from ..oracle.draws import ADDRESS, WRITE, Addresses, Stream
 from .binding import (
+    ASK,
     BACKGROUND,
+    CACHED,
     EVICTING,
     HIT,
     IDLE,
@@ -44,11 +46,14 @@ class Thread:
 
 
 class Driver:
-    """A run of `workload`; `run()` does all its phases. What it saw of the timed part stays in its attributes."""
+    """A run of `workload`; `run()` does all its phases. What it saw of the timed part stays in its attributes.
 
-    def __init__(self, device, workload):
+    asks: hits that write are known only here, as to a CPU, and the core asks of each victim whether there were any.
+    """
+
+    def __init__(self, device, workload, asks: bool = False):
         self.device, self.workload, self.inputs = device, workload, prepare(device, workload)
-        self.core = Core(settings(device))
+        self.core, self.asks, self.dirty = Core(settings(device, asks)), asks, set()
         self.threads = [Thread(self.inputs, workload.seed, t) for t in range(self.inputs.threads)]
         self.order: list[tuple[int, int]] = []
         self.sleepers, self.starved = defaultdict(list), []
@@ -124,6 +129,8 @@ class Driver:
         elif core.prefetches_open() == unfinished:
             return  # a tick of the drain with nothing to do counts for no time
         self.latest = max(self.latest, now)
+        if answer.kind == ASK:
+            answer = self.tell(answer, now, BACKGROUND, answer.page, False)
         if answer.kind == UNMAP:
             assert core.state(answer.victim) == EVICTING
             if answer.done:
@@ -150,7 +157,10 @@ class Driver:
         return now
 
     def access(self, now, t, thread) -> int:
-        answer = self.core.access(now, t, thread.page, thread.write)
+        unseen = self.asks and thread.write and self.core.state(thread.page) == CACHED
+        if unseen:
+            self.dirty.add(thread.page)
+        answer = self.core.access(now, t, thread.page, thread.write and not unseen)
         if answer.kind == HIT:
             if thread.waited:
                 self.hits_after_a_wait.append(self.core.logged() - 1)
@@ -184,6 +194,8 @@ class Driver:
             thread.step, thread.since = "frame", now
             self.starved.append(t)
             return NEVER
+        if answer.kind == ASK:
+            answer = self.tell(answer, now, t, thread.page, thread.write)
         assert answer.page == thread.page and answer.at >= now
         if answer.kind == VICTIM:
             thread.step, thread.victim = "victim_out", answer.victim
@@ -197,6 +209,13 @@ class Driver:
         self.stages.update(parts)
         thread.step = "fill"
         return answer.at
+
+    def tell(self, answer, now, t, page, write):
+        """Tell of a victim what only the CPU knows."""
+        victim, dirty = answer.victim, answer.victim in self.dirty
+        assert self.asks and self.core.state(victim) == EVICTING
+        self.dirty.discard(victim)
+        return self.core.unmapped(now, t, page, write, victim, dirty)
 
     def settle(self, outcome, end, t, thread) -> int:
         latency = end - thread.start

@@ -16,6 +16,7 @@ enum { THREADS = 8, FRAMES = 16, PAGES = 64 };
 
 static struct {
 	struct cxd_core *core;
+	struct cxd_counters counters;
 	struct cxd_config config;
 	cxd_u32 words[PAGES], mapped[PAGES], filling[PAGES], written[PAGES];
 	cxd_u32 woken[PAGES]; /* grows when the page's sleepers are woken */
@@ -250,7 +251,7 @@ static void run(const char *policy, const char *variant, struct cxd_config confi
 	it.config = config;
 	CHECK(cxd_check(&config) == 0, "%s: %s", name, cxd_field(cxd_check(&config)));
 	memory = malloc(cxd_memory(&config));
-	it.core = cxd_start(&config, memory, it.words);
+	it.core = cxd_start(&config, memory, it.words, &it.counters);
 	it.working = THREADS;
 	cxd_drain(it.core, 0, 1);
 	alarm(60);

@@ -14,9 +14,9 @@ from . import binding
 from .driver import Driver
 
 
-def differences(device, workload) -> list[str]:
+def differences(device, workload, asks: bool = False) -> list[str]:
     """What the core and the model say differently; the first event where their logs part comes first."""
-    result, driver = run(device, workload, log=True), Driver(device, workload)
+    result, driver = run(device, workload, log=True), Driver(device, workload, asks)
     driver.run()
     found, counts = [], driver.core.counts()
     states = driver.core.pages_by_state()
@@ -57,8 +57,8 @@ def differences(device, workload) -> list[str]:
     return found
 
 
-def agree(device, workload) -> None:
-    found = differences(device, workload)
+def agree(device, workload, asks: bool = False) -> None:
+    found = differences(device, workload, asks)
     assert not found, "\n".join([device.model_dump_json(), workload.model_dump_json(), *found])
 
 
@@ -78,3 +78,10 @@ def test_the_core_is_the_models_twin(data):
 def test_the_core_is_the_models_twin_with_many_threads(data):
     device = ideal(data.draw(oracle.devices(caches=st.integers(65, 90))))
     agree(device, data.draw(oracle.workloads(device, threads=st.integers(30, 64))))
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.data())
+def test_the_core_is_the_models_twin_where_it_must_ask_for_dirty_bits(data):
+    device = ideal(data.draw(oracle.devices()))
+    agree(device, data.draw(oracle.workloads(device)), asks=True)

@@ -10,10 +10,10 @@ from .binding import CACHED, HIT, NEVER, READ, Config, Core, library, members
 GOOD = {
     "cache_pages": 4, "capacity_pages": 16, "prefetch_queue": 8, "drain_period_ns": 1000, "channels": 1, "ways": 2,
     "block_pages": 4, "transfer_ns": 40, "read_types": 1, "program_types": 1, "read_ns": (300,), "program_ns": (700,)}
-STAY = ["cache_pages", "capacity_pages", "policy", "protect", "sees_hits", "prefetch_queue", "channels", "ways"]
+STAY = ["cache_pages", "capacity_pages", "policy", "protect", "sees_hits", "asks", "prefetch_queue", "channels", "ways"]
 LONG = 2**40
 BAD = {
-    "cache_pages": [0, 2**24, 17], "capacity_pages": [0, 3, 2**31], "policy": [4], "protect": [2**24 + 1], "sees_hits": [2],
+    "cache_pages": [0, 2**24, 17], "capacity_pages": [0, 3, 2**31], "policy": [4], "protect": [2**24 + 1], "sees_hits": [2], "asks": [2],
     "unwritten": [3], "writeback_free": [2], "write_miss_none": [2], "prefetch_free": [2], "prefetch_pages": [257],
     "prefetch_queue": [0, 2**16 + 1], "prefetch_delay_ns": [LONG], "drain_pages": [2**24 + 1],
     "drain_high": [2**24 + 1], "drain_stop": [2**24 + 1], "drain_period_ns": [0, 999, LONG], "channels": [0, 65],
